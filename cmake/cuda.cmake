@@ -16,7 +16,7 @@ set(cuda_groups ${hopper_groups}
   "attention_backward attention_decode attention_drop attention_fast attention_single_keys attention_tiles"
   "block_product cache_heads choice elementwise optim sort tensor_sets whole"
   "blocks lookup norm"
-  "experts linear loss pool product product_f32"
+  "experts linear loss pool product product_f32 weight_gradients"
   "muon norm_backward")
 
 # qkv_cuda_kernels(): src/kernels/cuda becomes a part of qkv_kernels. nvcc is called by hand: CMake of this age does not

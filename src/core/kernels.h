@@ -481,9 +481,9 @@ struct Kernels {
   void (*first_highest)(const Exec&, const FirstHighestArgs&) noexcept = nullptr;
   // Two rotary, two scatter_rows and attention, with the same bits, where a table has it.
   void (*cached_attention)(const Exec&, const CachedAttentionArgs&) noexcept = nullptr;
-  // dx of up to kMostInSet products of one x: the sum of dy w over all, as one product with their outputs side by side. False
-  // where a table does not take these, and nothing is done.
-  bool (*input_gradient_set)(const Exec&, const Grad& dx, std::span<const LinearBackwardArgs>) noexcept = nullptr;
+  // The gradients of up to kMostInSet products of one x: dw and db of each, and dx, where it is asked for, as one product with
+  // their outputs side by side. False where a table does not take these, and nothing is done.
+  bool (*linear_backward_set)(const Exec&, const Grad& dx, std::span<const LinearBackwardArgs>) noexcept = nullptr;
   // Muon for each, where a table has it and takes the matrices; others are left for products one by one.
   void (*muon_set)(const Exec&, std::span<MuonArgs>) noexcept = nullptr;
 

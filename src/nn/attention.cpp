@@ -110,8 +110,9 @@ Tensor Attention::sharpen(Context& cx, const Tensor& q, const Rows& rows) const 
 }
 
 Attention::Heads Attention::project_kv(Context& cx, const Tensor& x, const Rows& rows) const {
-  const Tensor k = k_->forward(cx, x);
-  return keys_and_values(cx, k, v_->forward(cx, x), rows);
+  const std::array affines{k_->affine(), v_->affine()};
+  const std::vector<Tensor> made = ops::linear_set(cx, as_operand(cx, x), affines);
+  return keys_and_values(cx, made[0], made[1], rows);
 }
 
 Attention::Heads Attention::project(Context& cx, const Tensor& x, const Tensor& memory, const Rows& rows) const {

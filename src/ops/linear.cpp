@@ -120,17 +120,12 @@ void Product::backward(Backward& bk, const Tensor& dy, const Tensor& x, Grad dx)
 
 void Product::backward(Backward& bk, std::span<const Product> all, std::span<const Tensor> y, const Tensor& x) {
   std::vector<LinearBackwardArgs> args;
-  for (size_t i = all.size(); i-- > 0;) {
-    args.push_back(all[i].gradients(bk, bk.dy(y[i]), x));
-    bk.kernels.linear_backward(bk.exec, args.back());
-    args.back().dw = args.back().db = {};
-  }
-  const Grad dx = bk.grad(x);
-  if (!dx) return;
-  const Tensor to = as_matrix(dx.tensor);
-  if (bk.kernels.input_gradient_set(bk.exec, {to, dx.add}, args)) return;
+  for (size_t i = all.size(); i-- > 0;) args.push_back(all[i].gradients(bk, bk.dy(y[i]), x));
+  Grad dx = bk.grad(x);
+  dx.tensor = as_matrix(dx.tensor);
+  if (bk.kernels.linear_backward_set(bk.exec, dx, args)) return;
   for (size_t i = 0; i < args.size(); ++i) {
-    args[i].dx = {to, dx.add || i > 0};
+    if (dx) args[i].dx = {dx.tensor, dx.add || i > 0};
     bk.kernels.linear_backward(bk.exec, args[i]);
   }
 }
@@ -172,7 +167,7 @@ Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions&
 
 std::vector<Tensor> linear_set(Context& cx, const Tensor& x, std::span<const Affine> weights) {
   std::vector<Tensor> made;
-  const bool at_once = cx.tape == nullptr ? cx.kernels.linear_set != nullptr : cx.kernels.input_gradient_set != nullptr;
+  const bool at_once = cx.tape == nullptr ? cx.kernels.linear_set != nullptr : cx.kernels.linear_backward_set != nullptr;
   if (!at_once || cx.guard_finite || weights.size() > kMostInSet) {
     for (const Affine& one : weights) made.push_back(linear(cx, x, *one.weight, {.bias = one.bias}));
     return made;

@@ -72,6 +72,35 @@ class Both {
     return {to_host(dpre), gated ? to_host(dgate) : Numbers{}};
   }
 
+  // y of several weights, then dx, and dw and db of each: in one launch, or by the plain kernels.
+  std::vector<Numbers> set(bool plain, bool add) {
+    const Tensor x = plain ? apart(x_) : x_;
+    const Tensor dx = pass_.input(normals(50, x_.count()), x_.shape(), dtype_);
+    std::vector<LinearArgs> forward;
+    std::vector<LinearBackwardArgs> backward;
+    uint64_t seed = 60;
+    for (const int64_t outputs : {s_.outputs, int64_t{8}, 2 * s_.outputs + 40}) {
+      const Tensor w = made(seed++, {outputs, s_.inner}, 0.1), b = made(seed++, {outputs});
+      const Tensor dy = made(seed++, {s_.rows, outputs});
+      forward.push_back({.y = pass_.zeros({s_.rows, outputs}, dtype_), .x = x, .w = w, .b = b});
+      backward.push_back({.dw = {pass_.input(normals(seed++, w.count()), w.shape(), DType::f32), add},
+                          .db = {pass_.input(normals(seed++, outputs), {outputs}, DType::f32), add},
+                          .dy = plain ? apart(dy) : dy,
+                          .x = x,
+                          .w = w});
+    }
+    const Kernels& kernels = pass_.cx.kernels;
+    kernels.linear_set(pass_.cx.exec, forward);
+    EXPECT_TRUE(kernels.linear_backward_set(pass_.cx.exec, {dx, add}, backward));
+    std::vector<Numbers> all{to_host(dx)};
+    for (size_t i = 0; i < forward.size(); ++i) {
+      all.push_back(to_host(forward[i].y));
+      all.push_back(to_host(backward[i].dw.tensor));
+      all.push_back(to_host(backward[i].db.tensor));
+    }
+    return all;
+  }
+
  private:
   Tensor apart(const Tensor& t) {
     const Tensor wide = pass_.zeros({t.dim(0), t.dim(1) + 1}, t.dtype()), copy = wide.slice(1, 0, t.dim(1));
@@ -100,6 +129,15 @@ TEST_P(CudaProducts, HaveTheBitsOfThePlainOnes) {
     const Tensor residual = both.like_y(out, 30);
     EXPECT_EQ(both.forward(false, out, {.residual = residual}), both.forward(true, out, {.residual = residual}));
     for (const bool add : {false, true}) EXPECT_EQ(both.backward(false, out, add), both.backward(true, out, add));
+  }
+}
+
+TEST_P(CudaProducts, OfOneInputHaveThemInOneLaunch) {
+  if (!GetParam().groups.empty()) return;
+  Both both(GetParam(), DType::bf16);
+  for (const bool add : {false, true}) {
+    const std::vector<Numbers> fast = both.set(false, add), plain = both.set(true, add);
+    for (size_t i = 0; i < fast.size(); ++i) EXPECT_EQ(fast[i], plain[i]) << i << (add ? " added" : "");
   }
 }
 

@@ -9,7 +9,7 @@ namespace qkv::kernels::cuda {
 QKV_KERNELS(QKV_KERNEL)
 #undef QKV_KERNEL
 void linear_set(const Exec& exec, std::span<const LinearArgs> all) noexcept;
-bool input_gradient_set(const Exec& exec, const Grad& dx, std::span<const LinearBackwardArgs> all) noexcept;
+bool linear_backward_set(const Exec& exec, const Grad& dx, std::span<const LinearBackwardArgs> all) noexcept;
 void sum_squares_set(const Exec& exec, std::span<const SumSquaresArgs> all) noexcept;
 void adamw_set(const Exec& exec, std::span<const AdamWArgs> all) noexcept;
 void first_highest(const Exec& exec, const FirstHighestArgs& a) noexcept;

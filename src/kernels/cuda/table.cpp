@@ -16,7 +16,7 @@ const Kernels& table() {
                                .adamw_set = &adamw_set,
                                .first_highest = &first_highest,
                                .cached_attention = &cached_attention,
-                               .input_gradient_set = &input_gradient_set,
+                               .linear_backward_set = &linear_backward_set,
                                .muon_set = &muon_set};
   return kernels;
 }

@@ -4,6 +4,8 @@
 // f32 accumulator, K never split; for others one chain of fused multiply-adds, k ascending.
 #pragma once
 
+#include <span>
+
 #include "kernels/cuda/access.h"
 
 namespace qkv::kernels::cuda {
@@ -43,6 +45,9 @@ struct ProductArgs {
   int64_t out_columns = 0;          // if more than n, what lies beyond n in out may be written; bf16 without a bias
   int64_t pieces = 1, piece_k = 0;  // of k, each with an output of its own; not of product()
   int64_t out_group = 0;            // elements from one group's or piece's output to the next
+  // Where a is transposed: also the sums of a over k, [pieces, ...], as if b had a row of ones. Not of product().
+  float* sums_of_a = nullptr;
+  int64_t sums_group = 0;  // numbers from one piece to the next
   bool add = false;
 
   template <class R>
@@ -52,10 +57,34 @@ struct ProductArgs {
   Fused fused;  // not of product()
 };
 
+inline Operand operand(const Tensor& t, bool transposed) {
+  const int last = t.rank() - 1;
+  Operand o{.data = t.data(), .dtype = t.dtype(), .row = t.stride(last - 1), .k = 1};
+  if (transposed) std::swap(o.row, o.k);
+  if (t.rank() == 3) o.group = t.stride(0);
+  return o;
+}
+
+inline void set_groups(ProductArgs& p, const Tensor& groups, ProductArgs::Grouped how) {
+  if (!groups.defined()) return;
+  p.groups = groups.as<int32_t>();
+  p.group_count = groups.count() - 1;
+  p.grouped = how;
+}
+
 void product(const Exec& exec, const ProductArgs& args);  // in double if out is f64
 
+// Another product in the same launch, of the same shapes but for `size`: columns, of weights b that share a, or, where a is
+// transposed, rows, of other a that share b. All are plain: sums and bias, no groups.
+struct Beside {
+  Operand a, b;
+  int64_t size = 0;
+  View out, bias;
+  float* sums_of_a = nullptr;
+};
+
 // The same for many rows, with Hopper's copy engine and wgmma; false if it does not take these operands.
-bool product_of_many_rows(const Exec& exec, const ProductArgs& args);
+bool product_of_many_rows(const Exec& exec, const ProductArgs& args, std::span<const Beside> beside = {});
 bool product_of_floats(const Exec& exec, const ProductArgs& args);  // of f32, in plain arithmetic
 
 }  // namespace qkv::kernels::cuda

@@ -22,11 +22,17 @@ struct Plane {
   __device__ std::byte* at(int64_t m, int64_t n) const { return data + (m * row + n) * (narrow ? 2 : 4); }
 };
 
+// Where results go, and what is added to their columns.
+struct Target {
+  Plane out, bias;
+  int columns = 0;
+  float* sums_of_a = nullptr;
+};
+
 struct FinishArgs {
-  Plane out, bias, other;  // other: residual, or out itself where the sums are added to it
+  Plane other;  // residual, or out itself where the sums are added to it
   Plane gate, pre, dgate;
   Gating form;
-  int columns = 0;
   const float* scale = nullptr;  // sums are multiplied by it and the factor
   float factor = 1;
 
@@ -73,6 +79,7 @@ struct Finisher {
   static constexpr int kUnits = 4, kUnitBytes = 4096, kBytes = (kJoined ? 3 : 1) * kUnitBytes;
 
   const FinishArgs& args;
+  const Target& target;
   const Place& place;
   uint32_t buffer;
   int lane;
@@ -89,7 +96,7 @@ struct Finisher {
   // Calls for what a unit is joined with.
   __device__ void fetch(int unit) const {
     if (kJoined && unit < kUnits) {
-      const int m = row_of(unit) + lane / 16, left = args.columns - (column() + unit % 2 * 64);
+      const int m = row_of(unit) + lane / 16, left = target.columns - (column() + unit % 2 * 64);
       const int size = args.other.narrow ? 2 : 4, bytes = min(max(left, 0), 4) * size;
       const std::byte* from = args.other.at(m, column() + unit % 2 * 64) + place.shift;
       const uint32_t to = buffer + (1 + unit % 2) * kUnitBytes;
@@ -122,13 +129,13 @@ struct Finisher {
   }
 
   __device__ void finish(int unit) const {
-    const int n = column() + unit % 2 * 64, count = args.columns - n;
+    const int n = column() + unit % 2 * 64, count = target.columns - n;
     const int m = row_of(unit) + lane / 16, rows = count > 0 ? place.end_m - m : 0;
     float bias[4] = {};
-    if (args.bias) load_bias(n, bias);
+    if (target.bias) load_bias(n, bias);
     const float scale = args.scaling();
-    std::byte* to = args.out.at(m, n) + place.shift;
-    const int64_t step = 2 * args.out.row * (args.out.narrow ? 2 : 4);
+    std::byte* to = target.out.at(m, n) + place.shift;
+    const int64_t step = 2 * target.out.row * (target.out.narrow ? 2 : 4);
 #pragma unroll 4
     for (int i = 0; i < 8; ++i) {
       const uint32_t from = buffer + at(2 * i + lane / 16, lane % 16);
@@ -136,7 +143,7 @@ struct Finisher {
       float v[4] = {__uint_as_float(raw.x), __uint_as_float(raw.y), __uint_as_float(raw.z), __uint_as_float(raw.w)};
 #pragma unroll
       for (int k = 0; k < 4; ++k) v[k] *= scale;
-      if (args.bias) {
+      if (target.bias) {
 #pragma unroll
         for (int k = 0; k < 4; ++k) v[k] += bias[k];
       }
@@ -155,7 +162,7 @@ struct Finisher {
           for (int k = 0; k < 3; ++k) {
             if (k < count) put_one(here, k, v[k]);
           }
-        } else if (args.out.narrow) {
+        } else if (target.out.narrow) {
           *reinterpret_cast<uint2*>(here) = make_uint2(pack(v[0], v[1]), pack(v[2], v[3]));
         } else {
           *reinterpret_cast<float4*>(here) = make_float4(v[0], v[1], v[2], v[3]);
@@ -184,8 +191,8 @@ struct Finisher {
  private:
   // Of this thread's columns, called for at once; those outside are never stored, whatever was added.
   __device__ void load_bias(int n, float (&bias)[4]) const {
-    const auto at = [&](int i) { return args.bias.at(place.bias_row, min(n + i, args.columns - 1)); };
-    if (args.bias.narrow) {
+    const auto at = [&](int i) { return target.bias.at(place.bias_row, min(n + i, target.columns - 1)); };
+    if (target.bias.narrow) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) bias[i] = __bfloat162float(*reinterpret_cast<const __nv_bfloat16*>(at(i)));
     } else {
@@ -194,7 +201,7 @@ struct Finisher {
     }
   }
   __device__ void put_one(std::byte* to, int k, float v) const {
-    if (args.out.narrow) {
+    if (target.out.narrow) {
       reinterpret_cast<__nv_bfloat16*>(to)[k] = __float2bfloat16_rn(v);
     } else {
       reinterpret_cast<float*>(to)[k] = v;

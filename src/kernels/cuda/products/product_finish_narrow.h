@@ -40,6 +40,7 @@ requires(kKind != FinishKind::wide && kKind != FinishKind::joined) struct Finish
                        kBytes = (1 + kInputs) * kUnitBytes;
 
   const FinishArgs& args;
+  const Target& target;
   const Place& place;
   uint32_t buffer;
   int lane;
@@ -48,7 +49,7 @@ requires(kKind != FinishKind::wide && kKind != FinishKind::joined) struct Finish
   __device__ int row_of(int unit) const { return place.m + unit * 64 + lane / 16; }
   __device__ int column() const { return place.n + lane % 16 * 8; }
   // How many of the rows lane / 16, + 2, + 4 ... there are below `row_of`: 0 where the columns are outside.
-  __device__ int rows_left(int unit) const { return column() < args.columns ? place.end_m - row_of(unit) : 0; }
+  __device__ int rows_left(int unit) const { return column() < target.columns ? place.end_m - row_of(unit) : 0; }
 
   __device__ void fetch_from(const Plane& plane, int unit, uint32_t to) const {
     const std::byte* from = plane.at(row_of(unit), column());
@@ -106,7 +107,7 @@ requires(kKind != FinishKind::wide && kKind != FinishKind::joined) struct Finish
 
   __device__ void finish(int unit) const {
     if constexpr (kKind == FinishKind::narrow) {
-      store(args.out, unit);
+      store(target.out, unit);
     } else {
       activate(unit);
     }
@@ -140,7 +141,7 @@ requires(kKind != FinishKind::wide && kKind != FinishKind::joined) struct Finish
   __device__ void run(F sums) const {
 #pragma unroll 1
     for (int unit = 0; unit < kUnits; ++unit) {
-      if (!kBackward && args.bias) {
+      if (!kBackward && target.bias) {
         unit == 0 ? put<true>(sums(0)) : put<true>(sums(1));
       } else {
         unit == 0 ? put<false>(sums(0)) : put<false>(sums(1));
@@ -157,9 +158,9 @@ requires(kKind != FinishKind::wide && kKind != FinishKind::joined) struct Finish
   // Of this thread's columns, all called for at once; those outside are never stored, whatever was added.
   __device__ void load_bias(float2 (&bias)[kTileColumns / 8]) const {
     const auto at = [&](int j) {
-      return args.bias.at(place.bias_row, min(place.n + 8 * j, args.columns - 8) + 2 * (lane % 4));
+      return target.bias.at(place.bias_row, min(place.n + 8 * j, target.columns - 8) + 2 * (lane % 4));
     };
-    if (args.bias.narrow) {
+    if (target.bias.narrow) {
       uint32_t raw[kTileColumns / 8];
 #pragma unroll
       for (int j = 0; j < kTileColumns / 8; ++j) raw[j] = *reinterpret_cast<const uint32_t*>(at(j));
@@ -189,7 +190,7 @@ requires(kKind != FinishKind::wide && kKind != FinishKind::joined) struct Finish
   __device__ __forceinline__ void map(int unit, F f) const {
     constexpr bool kFirst = kBackward || kGate, kSecond = kBackward && kGate;
     const int rows = rows_left(unit);
-    std::byte* to = args.out.at(row_of(unit), column());
+    std::byte* to = target.out.at(row_of(unit), column());
     std::byte* to_gate = kSecond && args.dgate ? args.dgate.at(row_of(unit), column()) : nullptr;
     const uint32_t to_first = kUnitBytes + (kBackward && !kGate ? unit * kUnitBytes : 0);
 #pragma unroll(kSecond ? 1 : 2)
@@ -208,7 +209,7 @@ requires(kKind != FinishKind::wide && kKind != FinishKind::joined) struct Finish
         z[k] = pack(low.y, high.y);
       }
       if (2 * i < rows) {
-        *reinterpret_cast<uint4*>(to + i * 4 * args.out.row) = make_uint4(y[0], y[1], y[2], y[3]);
+        *reinterpret_cast<uint4*>(to + i * 4 * target.out.row) = make_uint4(y[0], y[1], y[2], y[3]);
         if (kSecond && to_gate != nullptr) {
           *reinterpret_cast<uint4*>(to_gate + i * 4 * args.dgate.row) = make_uint4(z[0], z[1], z[2], z[3]);
         }

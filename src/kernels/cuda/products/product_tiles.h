@@ -24,10 +24,19 @@ struct Divider {
   }
 };
 
+// One of the products of a launch: it has rows of its own if they are `stacked`, else columns.
+struct Member {
+  Target target;
+  int first = INT32_MAX;  // row or column, counted over whole tiles of all
+  int m = 0;
+};
+
 struct Job {
   FinishArgs finish;
-  int m = 0, n = 0, k = 0;
-  int rows = 0, columns = 0;    // of tiles
+  Member members[kMostInSet];
+  bool stacked = false;
+  int k = 0;
+  int rows = 0, columns = 0;    // of tiles, of all members
   int pieces = 1, piece_k = 0;  // k cut into pieces, whole outputs of each behind one another
   Divider by_piece, by_band;    // tiles of a piece or group of k, of a band
   const int32_t* groups = nullptr;
@@ -36,10 +45,12 @@ struct Job {
   int part_steps[kMostInSet] = {};  // along k, of each pair of operands
   int more_steps = 0;               // of all but the first
   int64_t next_out = 0;             // bytes from the output of one group or piece to the next
+  int64_t next_sums = 0;            // numbers from the sums of one piece to the next
 };
 
 struct Tile {
   int m, end_m, n;        // rows and first column
+  int member;
   int group;              // or piece
   int first_k, steps, k;  // of the last step only the numbers below k count
 };
@@ -81,11 +92,16 @@ struct TileList {
         (first[middle] * job.columns <= t ? low : end) = middle;
       }
       const int2 at = place(t - first[low] * job.columns, first[low + 1] - first[low]);
-      return {job.groups[low] + at.x, job.groups[low + 1], at.y, low, 0, steps_of({0, job.k}), job.k};
+      return {job.groups[low] + at.x, job.groups[low + 1], at.y, 0, low, 0, steps_of({0, job.k}), job.k};
     }
     const int which = job.by_piece(t);
-    const int2 at = place(t - which * job.rows * job.columns, job.rows), of = range(which);
-    return {at.x, job.m, at.y, which, of.x, steps_of(of), of.y};
+    int2 at = place(t - which * job.rows * job.columns, job.rows);
+    const int2 of = range(which);
+    int& along = job.stacked ? at.x : at.y;
+    int member = 0;
+    for (int i = 1; i < int{kMostInSet}; ++i) member += along >= job.members[i].first;
+    along -= job.members[member].first;
+    return {at.x, job.members[member].m, at.y, member, which, of.x, steps_of(of), of.y};
   }
 };
 

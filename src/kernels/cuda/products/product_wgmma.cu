@@ -15,16 +15,20 @@ namespace qkv::kernels::cuda {
 namespace {
 
 constexpr int kConsumers = 2;
-constexpr int kABytes = kTileRows * 128, kBBytes = kTileColumns * 128, kStage = kABytes + kBBytes;
+constexpr int kABytes = kTileRows * 128, kBBytes = kTileColumns * 128, kLoaded = kABytes + kBBytes;
 constexpr int kBarrierBytes = 128, kTableBytes = 4 * (kMostGroups + 1);
 constexpr int kSharedLimit = 232448;
 
-// kA, kB: 1 where the operand lies with its rows together in memory.
-template <int kTransposedA, int kTransposedB, FinishKind kFinishKind>
+// kA, kB: 1 where the operand lies with its rows together in memory. With kOnes, b has eight more columns in a panel that is
+// never loaded, of ones and zeros: the first of them gives the sums of a.
+template <int kTransposedA, int kTransposedB, FinishKind kFinishKind, bool kSumsOfA = false>
 struct Config {
   static constexpr int kA = kTransposedA, kB = kTransposedB;
+  static constexpr bool kSets = kA == kB && (kFinishKind == FinishKind::narrow || kFinishKind == FinishKind::wide);
   using Finish = Finisher<kFinishKind>;
   static constexpr int kFinishBytes = 4 * kConsumers * Finish::kBytes;
+  static constexpr bool kOnes = kSumsOfA;
+  static constexpr int kColumns = kTileColumns + (kOnes ? 8 : 0), kStage = kLoaded + (kOnes ? kPanel : 0);
   static constexpr int kRest = kFinishBytes + kBarrierBytes + 1024;
   static constexpr int kStages = (kSharedLimit - kTableBytes - kRest) / kStage;
   static constexpr int kShared = kStages * kStage + kRest;
@@ -35,8 +39,13 @@ struct Maps {
   CUtensorMap a, b;
 };
 struct AllMaps {
-  Maps of[kMostInSet];  // of each pair of operands
+  Maps of[kMostInSet];  // of each pair of operands, or of each member
 };
+
+// Eight numbers of bf16: one, and zeros.
+__device__ inline void write_one(uint32_t at) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %2, %2};" ::"r"(at), "r"(0x3f80), "r"(0) : "memory");
+}
 
 template <class C>
 __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
@@ -44,6 +53,7 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
   using Grouped = ProductArgs::Grouped;
   extern __shared__ uint8_t raw[];
   __shared__ int first_tiles[kMostGroups + 1];
+  constexpr int kStage = C::kStage;
   const uint32_t base = (shared_address(raw) + 1023) & ~1023U, buffers = base + C::kStages * kStage,
                  barriers = buffers + C::kFinishBytes;
   const auto full = [&](int s) { return barriers + 8 * s; };
@@ -59,6 +69,13 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   if (job.grouped == Grouped::rows && threadIdx.x < 32) count_group_tiles(job, first_tiles);
+  if constexpr (C::kOnes) {
+    for (int i = static_cast<int>(threadIdx.x); i < C::kStages * kDepth; i += 128 * (kConsumers + 1)) {
+      const int k = i % kDepth;
+      write_one(base + i / kDepth * kStage + kLoaded + k * 128 + k % 8 * 16);  // the first chunk of row k, swizzled
+    }
+    fence_for_copies();
+  }
   __syncthreads();
   const TileList tiles(job, first_tiles);
   if (warpgroup == 0) {
@@ -77,10 +94,11 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
           ++part;
           begun = step;
         }
-        const CUtensorMap &a = maps.of[part].a, &b = maps.of[part].b;
+        const Maps& from = maps.of[part + tile.member];
+        const CUtensorMap &a = from.a, &b = from.b;
         const int k = tile.first_k + (step - begun) * kDepth;
         barrier_wait(empty(stage), phase);
-        barrier_expect(full(stage), kStage);
+        barrier_expect(full(stage), kLoaded);
         const uint32_t at_a = base + stage * kStage, at_b = at_a + kABytes;
         if (C::kA == 0) {
           load_tile(at_a, &a, k, tile.m, 0, full(stage));
@@ -104,7 +122,7 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
   asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
   const int consumer = warpgroup - 1, thread = static_cast<int>(threadIdx.x) % 128, warp = thread / 32,
             lane = thread % 32;
-  float sums[2][kTileColumns / 2];  // of 64 rows each
+  float sums[2][C::kColumns / 2];   // of 64 rows each
   uint32_t at = 0;                  // steps so far, of both warpgroups
   uint32_t turns = consumer == 0 ? 1 : 0;
   bool mine = consumer == 0;
@@ -116,7 +134,8 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
     }
     const Tile tile = tiles(t);
     const Place place{tile.m + warp * 16, tile.end_m, tile.n, tile.group, tile.group * job.next_out};
-    const typename C::Finish finisher{job.finish, place, buffers + (consumer * 4 + warp) * C::Finish::kBytes, lane};
+    const typename C::Finish finisher{job.finish, job.members[C::kSets ? tile.member : 0].target, place,
+                                      buffers + (consumer * 4 + warp) * C::Finish::kBytes, lane};
     finisher.begin();
     int stage = static_cast<int>(at % C::kStages), before = -1;  // the stage whose products may still run
     uint32_t phase = at / C::kStages & 1;
@@ -131,7 +150,7 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
         // Rows of the next group are not this one's.
         const int rows = tile.k - (tile.first_k + step * kDepth);
         if (rows < kDepth) {
-          for (int panel = 0; panel < kStage / kPanel; ++panel) {
+          for (int panel = 0; panel < kLoaded / kPanel; ++panel) {
             for (int i = rows * 128 + thread * 16; i < kPanel; i += 128 * 16) {
               asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(at_a + panel * kPanel + i), "r"(0)
                            : "memory");
@@ -147,9 +166,9 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
       for (int s = 0; s < kDepth / 16; ++s) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          Wgmma<kTileColumns>::multiply<C::kA, C::kB>(sums[half],
-                                                      tile_a + half * (kPanel / 16) + s * (C::kA == 0 ? 2 : 128),
-                                                      tile_b + s * (C::kB == 0 ? 2 : 128), s > 0 || step > 0);
+          Wgmma<C::kColumns>::template multiply<C::kA, C::kB>(
+              sums[half], tile_a + half * (kPanel / 16) + s * (C::kA == 0 ? 2 : 128),
+              tile_b + s * (C::kB == 0 ? 2 : 128), s > 0 || step > 0);
         }
       }
       wgmma_commit();
@@ -166,6 +185,17 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
     if (thread == 0) barrier_arrive(turn(1 - consumer));
     wgmma_wait<0>();
     if (thread == 0) barrier_arrive(empty(before));
+    if constexpr (C::kOnes) {
+      float* to = job.members[tile.member].target.sums_of_a;
+      if (to != nullptr && tile.n == 0 && lane % 4 == 0) {
+        to += tile.group * job.next_sums;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int m = place.m + i / 2 * 64 + i % 2 * 8 + lane / 4;
+          if (m < tile.end_m) to[m] = sums[i / 2][kTileColumns / 2 + i % 2 * 2];
+        }
+      }
+    }
     constexpr int kUnitSums = kTileColumns / C::Finish::kUnits;
     finisher.run(
         [&](int unit) { return sums[unit * kUnitSums / (kTileColumns / 2)] + unit * kUnitSums % (kTileColumns / 2); });
@@ -192,15 +222,19 @@ bool loads_well(const Operand& o) {
 }
 
 template <class C>
-bool run(const Exec& exec, const ProductArgs& p, const Job& job) {
+bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside, const Job& job) {
   AllMaps maps{};
   const int64_t groups_of_b = p.grouped == ProductArgs::Grouped::rows ? p.group_count : 1;
-  const auto make = [&](Maps& to, const Operand& a, const Operand& b, int64_t k) {
-    return make_map(to.a, a, p.m, k, 1, kTileRows) && make_map(to.b, b, p.n, k, groups_of_b, kTileColumns);
+  const auto make = [&](Maps& to, const Operand& a, const Operand& b, int64_t m, int64_t n, int64_t k) {
+    return make_map(to.a, a, m, k, 1, kTileRows) && make_map(to.b, b, n, k, groups_of_b, kTileColumns);
   };
-  if (!make(maps.of[0], p.a, p.b, p.k)) return false;
+  if (!make(maps.of[0], p.a, p.b, p.m, p.n, p.k)) return false;
   for (int i = 0; i < p.more_count; ++i) {
-    if (!make(maps.of[1 + i], p.more[i].a, p.more[i].b, p.more[i].k)) return false;
+    if (!make(maps.of[1 + i], p.more[i].a, p.more[i].b, p.m, p.n, p.more[i].k)) return false;
+  }
+  for (size_t i = 0; i < beside.size(); ++i) {
+    const auto& [a, b, size, out, bias, sums] = beside[i];
+    if (!make(maps.of[1 + i], a, b, job.stacked ? size : p.m, job.stacked ? p.n : size, p.k)) return false;
   }
   static const bool prepared =
       cudaFuncSetAttribute(product_wgmma<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kShared) == cudaSuccess;
@@ -213,24 +247,26 @@ bool run(const Exec& exec, const ProductArgs& p, const Job& job) {
 }
 
 // y = x w^T; dx = dy w; dw = dy^T x.
-bool run(const Exec& exec, const ProductArgs& p, const Job& job, FinishKind kind) {
+bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside, const Job& job, FinishKind kind) {
   using enum FinishKind;
   if (p.a.k != 1) {
     if (p.b.k == 1) return false;
-    return kind == joined ? run<Config<1, 1, joined>>(exec, p, job) : run<Config<1, 1, wide>>(exec, p, job);
+    if (kind == joined) return run<Config<1, 1, joined>>(exec, p, beside, job);
+    return p.sums_of_a != nullptr ? run<Config<1, 1, wide, true>>(exec, p, beside, job)
+                                  : run<Config<1, 1, wide>>(exec, p, beside, job);
   }
   const bool transposed = p.b.k != 1;
   switch (kind) {
     case wide:
-      return transposed ? run<Config<0, 1, wide>>(exec, p, job) : run<Config<0, 0, wide>>(exec, p, job);
+      return transposed ? run<Config<0, 1, wide>>(exec, p, beside, job) : run<Config<0, 0, wide>>(exec, p, beside, job);
     case joined:
-      return transposed ? run<Config<0, 1, joined>>(exec, p, job) : run<Config<0, 0, joined>>(exec, p, job);
+      return transposed ? run<Config<0, 1, joined>>(exec, p, beside, job) : run<Config<0, 0, joined>>(exec, p, beside, job);
     case narrow:
-      return transposed ? run<Config<0, 1, narrow>>(exec, p, job) : run<Config<0, 0, narrow>>(exec, p, job);
+      return transposed ? run<Config<0, 1, narrow>>(exec, p, beside, job) : run<Config<0, 0, narrow>>(exec, p, beside, job);
     case forward:
-      return !transposed && run<Config<0, 0, forward>>(exec, p, job);
+      return !transposed && run<Config<0, 0, forward>>(exec, p, beside, job);
     case backward:
-      return transposed && run<Config<0, 1, backward>>(exec, p, job);
+      return transposed && run<Config<0, 1, backward>>(exec, p, beside, job);
   }
   return false;
 }
@@ -247,18 +283,26 @@ bool narrow_in_chunks(const View& v) {
 
 }  // namespace
 
-bool product_of_many_rows(const Exec& exec, const ProductArgs& p) {
+bool product_of_many_rows(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside) {
   using Grouped = ProductArgs::Grouped;
   constexpr int64_t kMost = INT32_MAX / 2;
-  const bool fits = hopper() && (p.m > 64 || p.a.k != 1) && p.k > 0 && loads_well(p.a) && loads_well(p.b) &&
+  const bool fits = hopper() && beside.size() < kMostInSet && (p.m > 64 || p.a.k != 1) && p.k > 0 && loads_well(p.a) && loads_well(p.b) &&
                     p.m < kMost && p.n < kMost && p.k < kMost && p.group_count <= kMostGroups && in_chunks(p.out, 4) &&
                     in_chunks(p.residual, 4) && in_chunks(p.bias, 2) && (p.residual.data == nullptr || !p.add) &&
                     p.out_group % 4 == 0 && (p.grouped != Grouped::inner || (p.a.k != 1 && p.b.k != 1));
-  if (!fits) return false;
+  if (!fits || (p.sums_of_a != nullptr && (p.a.k == 1 || p.add || p.grouped != Grouped::none))) return false;
   for (int i = 0; i < p.more_count; ++i) {
     const ProductArgs::More& more = p.more[i];
     const bool alike = (more.a.k == 1) == (p.a.k == 1) && (more.b.k == 1) == (p.b.k == 1);
     if (!alike || more.k <= 0 || more.k >= kMost || !loads_well(more.a) || !loads_well(more.b)) return false;
+  }
+  const bool stacked = p.a.k != 1;
+  for (const auto& [a, b, size, out, bias, sums] : beside) {
+    const bool alike = (a.k == 1) == (p.a.k == 1) && (b.k == 1) == (p.b.k == 1) && out.dtype == p.out.dtype;
+    const bool takes = p.grouped == Grouped::none && p.more_count == 0 && !p.add && p.residual.data == nullptr &&
+                       p.fused.kind == Fused::Kind::none && (p.a.k == 1) == (p.b.k == 1) && size > 0 && size < kMost &&
+                       (stacked || size % 8 == 0);
+    if (!alike || !takes || !loads_well(a) || !loads_well(b) || !in_chunks(out, 8) || !in_chunks(bias, 2)) return false;
   }
   const Fused& f = p.fused;
   const int64_t columns = p.bias.data == nullptr && p.out.dtype == DType::bf16 ? std::max(p.n, p.out_columns) : p.n;
@@ -266,18 +310,14 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p) {
                       narrow_in_chunks(f.gate) && narrow_in_chunks(f.pre) && narrow_in_chunks(f.dgate) && p.a.k == 1;
   if (f.kind != Fused::Kind::none && (!narrow || p.scale.data != nullptr)) return false;
   if (p.scale.data != nullptr && (p.scale.dtype != DType::f32 || p.bias.data != nullptr)) return false;
-  Job job{.finish = {.out = Plane(p.out),
-                     .bias = Plane(p.bias),
-                     .other = Plane(p.add ? p.out : p.residual),
+  Job job{.finish = {.other = Plane(p.add ? p.out : p.residual),
                      .gate = Plane(f.gate),
                      .pre = Plane(f.pre),
                      .dgate = Plane(f.dgate),
                      .form = f.form,
-                     .columns = static_cast<int>(narrow ? columns : p.n),
                      .scale = reinterpret_cast<const float*>(p.scale.data),
                      .factor = static_cast<float>(p.factor)},
-          .m = static_cast<int>(p.m),
-          .n = static_cast<int>(p.n),
+          .stacked = stacked,
           .k = static_cast<int>(p.k),
           .rows = static_cast<int>((p.m + kTileRows - 1) / kTileRows),
           .columns = static_cast<int>(((narrow ? columns : p.n) + kTileColumns - 1) / kTileColumns),
@@ -286,6 +326,17 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p) {
           .groups = p.groups,
           .group_count = static_cast<int>(p.group_count),
           .grouped = p.grouped};
+  job.members[0] = {
+      {Plane(p.out), Plane(p.bias), static_cast<int>(narrow ? columns : p.n), p.sums_of_a}, 0, static_cast<int>(p.m)};
+  for (size_t i = 0; i < beside.size(); ++i) {
+    const Beside& one = beside[i];
+    int& tiles = stacked ? job.rows : job.columns;
+    const int first = tiles * (stacked ? kTileRows : kTileColumns);
+    tiles += static_cast<int>((one.size + kTileRows - 1) / kTileRows);
+    job.members[1 + i] = {{Plane(one.out), Plane(one.bias), static_cast<int>(stacked ? p.n : one.size), one.sums_of_a},
+                          first,
+                          static_cast<int>(stacked ? one.size : p.m)};
+  }
   job.part_steps[0] = (job.k + kDepth - 1) / kDepth;
   for (int i = 0; i < p.more_count; ++i) {
     job.part_steps[1 + i] = static_cast<int>((p.more[i].k + kDepth - 1) / kDepth);
@@ -294,12 +345,13 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p) {
   job.by_piece = Divider(static_cast<uint64_t>(job.rows) * static_cast<uint64_t>(job.columns));
   job.by_band = Divider(static_cast<uint64_t>(job.columns) * kBand);
   if (p.grouped == Grouped::inner || p.pieces > 1) job.next_out = p.out_group * size_of(p.out.dtype);
+  job.next_sums = p.sums_group;
   const FinishKind kind = !narrow && (p.add || p.residual.data != nullptr) ? FinishKind::joined
                           : !narrow                                        ? FinishKind::wide
                           : f.kind == Fused::Kind::none                    ? FinishKind::narrow
                           : f.kind == Fused::Kind::forward                 ? FinishKind::forward
                                                                            : FinishKind::backward;
-  return run(exec, p, job, kind);
+  return run(exec, p, beside, job, kind);
 }
 
 }  // namespace qkv::kernels::cuda
