@@ -62,6 +62,12 @@ struct OutsideArgs {  // index of the first id that is neither in [0, limit) nor
 
 // --- products --------------------------------------------------------------------------------------------------------
 
+struct Dropout {
+  float p = 0;
+  std::array<uint32_t, 2> key{};  // of seed, step, layer and site
+  uint64_t first_row = 0;         // global index of row 0, so that the mask does not depend on how rows are batched
+};
+
 // What a product does with its sums s before it writes y. The same bits as separate kernels: s is rounded to y's dtype
 // before an activation or a gate, and not rounded before it is added to a residual.
 struct Epilogue {
@@ -69,6 +75,7 @@ struct Epilogue {
   Tensor gate;       // [N, O] or absent
   Tensor pre;        // [N, O] of y's dtype or absent: keeps s
   Tensor residual;   // [N, O] or absent: y = residual + s, and none of the above. May be y itself
+  Dropout dropout;   // of s before it is added to the residual; none but for tables with drops_sums
 };
 struct LinearArgs {  // y = x w^T + b; where w is in blocks, x is rounded to int8 (docs/kernels.md)
   Tensor y;          // [N, O]
@@ -149,8 +156,9 @@ struct LayerNormBackwardArgs {
   Tensor dy, x, w, mean, rstd;
   double offset = 0;
   // Absent but for tables with rounds_norms:
-  Tensor also;     // the gradient of LayerNormArgs::rounded, which is added to dy
-  Tensor rounded;  // dx once more, as it is then, in another dtype
+  Tensor also;      // the gradient of LayerNormArgs::rounded, which is added to dy
+  Tensor rounded;   // dx once more, as it is then, in another dtype
+  Dropout dropout;  // of `rounded`; none but for tables with drops_sums
 };
 struct RmsNormArgs {  // y = x r (w + offset)
   Tensor y, r;        // r: [N]
@@ -162,11 +170,7 @@ struct RmsNormBackwardArgs {
   Tensor dy, x, w, r;
   double offset = 0;
   Tensor rounded;  // as for layer_norm
-};
-struct Dropout {
-  float p = 0;
-  std::array<uint32_t, 2> key{};  // of seed, step, layer and site
-  uint64_t first_row = 0;         // global index of row 0, so that the mask does not depend on how rows are batched
+  Dropout dropout;
 };
 struct DropoutArgs {  // y = residual + x * keep / (1 - p); the backward is the same call on dy
   Tensor y, x;
@@ -465,6 +469,7 @@ struct Kernels {
   const char* name = "";
   bool wants_tiles = false;           // products of bf16 take weights as tiles
   bool rounds_norms = false;          // norms can write their results, y and dx, rounded beside them
+  bool drops_sums = false;            // products can drop what they add to a residual, and norms what they round of dx
   Device& (*device)() = &cpu_device;  // where their tensors are
 #define QKV_KERNEL(kernel, Args) void (*kernel)(const Exec&, const Args&) noexcept = nullptr;
   QKV_KERNELS(QKV_KERNEL)

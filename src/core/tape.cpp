@@ -24,11 +24,15 @@ Tensor Backward::dy_if_any(const Tensor& y) {
   return y.defined() && tape_.find(tape_.node_of(y), cx) ? dy(y) : Tensor();
 }
 
-Tensor Backward::dy(const Tensor& y, DType wanted) {
+Tensor Backward::dy(const Tensor& y, DType wanted, const Dropout& dropout) {
   const Tape::Node& node = tape_.node_of(y);
   const bool there =
       node.rounded.defined() && node.rounded.dtype() == wanted && y.contiguous() && y.count() == node.value.count();
-  return there ? node.rounded.view(y.shape()) : dy(y);
+  if (there) return node.rounded.view(y.shape());
+  if (dropout.p == 0) return dy(y);
+  const Tensor dropped = make(y.shape(), wanted);
+  kernels.dropout(exec, {.y = dropped, .x = dy(y), .dropout = dropout});
+  return dropped;
 }
 
 Tensor Backward::rounded(const Tensor& x) {
@@ -40,13 +44,17 @@ Tensor Backward::rounded(const Tensor& x) {
   return node.rounded.view(x.shape());
 }
 
+Dropout Backward::dropped(const Tensor& x) {
+  return x.node() < 0 ? Dropout{} : tape_.node_of(x).dropout;
+}
+
 Tensor Backward::only_rounded(const Tensor& x) {
   if (x.node() < 0 || cx.guard_finite) return {};
   Tape::Node& node = tape_.node_of(x);
   const bool whole = x.contiguous() && x.count() == node.value.count(),
              handed = std::any_of(handed_.begin(), handed_.end(), [&](const Handed&h) { return h.x == x.node(); }),
              first = !node.gradient.defined() && !node.rounded.defined() && !handed;
-  if (!node.reads || node.kept || node.input || !whole || !first) return {};
+  if (!node.reads || node.dropout.p > 0 || node.kept || node.input || !whole || !first) return {};
   node.rounded = tape_.take(Format(*node.reads), node.value.shape());
   return node.rounded.view(x.shape());
 }
@@ -137,8 +145,11 @@ void Tape::keep(const Tensor& t) {
   node_of(t).kept = true;
 }
 
-void Tape::reads_rounded(const Tensor& y, DType dtype) {
-  if (y.dtype() != dtype) node_of(y).reads = dtype;
+void Tape::reads_rounded(const Tensor& y, DType dtype, const Dropout& dropout) {
+  if (y.dtype() == dtype) return;
+  Node& node = node_of(y);
+  node.reads = dtype;
+  node.dropout = dropout;
 }
 
 void Tape::set_operand(const Tensor& y, const Tensor& rounded) {

@@ -27,12 +27,14 @@ class Backward {
 
   Tensor dy(const Tensor& y);                // gradient of an output; zeros if only other outputs have one
   Tensor dy_if_any(const Tensor& y);         // the same, absent if it has none
-  Tensor dy(const Tensor& y, DType wanted);  // the same, rounded to this dtype if it is there so already
+  // The same, rounded to this dtype if it is there so already; what a product dropped before it was added to y is dropped.
+  Tensor dy(const Tensor& y, DType wanted, const Dropout& dropout);
   Grad grad(const Tensor& x);                // where an input's gradient goes; undefined for constants
   Grad grad(const Param& w);
   // Where the kernel that completes x's gradient in this step may write it once more, rounded for the step that made x.
   // Absent where kernels do not round, or that step does not read it so.
   Tensor rounded(const Tensor& x);
+  Dropout dropped(const Tensor& x);  // which numbers are zeros there
   // The same where this step makes all of x's gradient, and writes nothing else. Absent where another has made a part.
   Tensor only_rounded(const Tensor& x);
   // dx = dy, written or added. Where that is all of both, x takes the memory of y's gradient when the step ends.
@@ -68,7 +70,8 @@ class Tape {
   Tensor input(const Tensor& t, const Grad& into);  // the same, with another tape's gradient as its own
   void record(const char* op, Step step);
   void keep(const Tensor& t);
-  void reads_rounded(const Tensor& y, DType dtype);  // the step that made y takes its gradient in this dtype
+  // The step that made y takes its gradient in this dtype, dropped.
+  void reads_rounded(const Tensor& y, DType dtype, const Dropout& dropout);
   // y once more, rounded for the products that read it.
   void set_operand(const Tensor& y, const Tensor& rounded);
   Tensor operand(const Tensor& y) const;  // or absent
@@ -87,6 +90,7 @@ class Tape {
     Tensor reserved;             // memory for the first use, instead of an allocation
     Tensor operand;              // the value, rounded for products
     std::optional<DType> reads;  // in which the step that made it takes the gradient, if not as it is
+    Dropout dropout;             // of what that step reads
     Tensor rounded;              // the gradient in another dtype, beside it or alone; gone when it changes
     bool kept = false;
     bool input = false;

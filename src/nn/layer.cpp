@@ -1,5 +1,7 @@
 #include "nn/layer.h"
 
+#include "ops/dropout.h"
+
 namespace qkv {
 namespace {
 
@@ -49,10 +51,13 @@ class Sublayer {
   Branch branch(Context& cx, const Tensor& h, const Pass& pass) const {
     return {pass, as_operand(cx, h)};  // cast once for all products that read h
   }
-  // x + dropout(f(h)). Without dropout and factor the sum is fused into f.
+  // x + dropout(f(h)). Without a factor, and without dropout or with kernels that do it, the sum is fused into f.
   Tensor add(Context& cx, const Tensor& x, const Branch& b) const {
-    if (factor_ != 1 || (cx.training && dropout_.p > 0)) return add(cx, x, compute(cx, b));
-    return fused(cx, b.h, b.pass, residual(cx, x));
+    const bool drops = cx.training && dropout_.p > 0;
+    if (factor_ != 1 || (drops && !cx.kernels.drops_sums)) return add(cx, x, compute(cx, b));
+    ops::Residual with = residual(cx, x);
+    if (drops) with.dropout = ops::dropout_of(cx, dropout_.p, dropout_.place, dropout_.site);
+    return fused(cx, b.h, b.pass, with);
   }
 
  protected:

@@ -4,7 +4,7 @@
 // concat   y = [a | b]         da, db = their columns of dy; one b for all heads gets the sum over heads
 // split_heads, merge_heads: views, so their gradients are views too
 #include "ops/checks.h"
-#include "ops/ops.h"
+#include "ops/dropout.h"
 #include "ops/product.h"
 
 namespace qkv::ops {
@@ -42,6 +42,7 @@ Tensor add(Context& cx, const Tensor& a, const Tensor& b) {
 
 Tensor add_residual(Context& cx, const Residual& residual, const Tensor& b) {
   if (!residual.x.defined()) return b;
+  if (residual.dropout.p > 0) return drop(cx, b, residual);
   if (!residual.in_place) return add(cx, residual.x, b);
   check_residual(cx, "add", residual, b.shape());
   check_vectors(cx, "add", "b", b);

@@ -23,11 +23,16 @@ Dropout dropout_of(const Context& cx, float p, Place place, Site site) {
 Tensor dropout(Context& cx, const Tensor& x, const DropoutOptions& options) {
   check_vectors(cx, "dropout", "x", x);
   check_number("dropout", "p", static_cast<double>(options.p), 0, 0.999);
-  const Residual residual = options.residual;
+  Residual residual = options.residual;
   if (!cx.training || options.p == 0) return add_residual(cx, residual, x);
+  residual.dropout = dropout_of(cx, options.p, options.place, options.site);
+  return drop(cx, x, residual);
+}
+
+Tensor drop(Context& cx, const Tensor& x, const Residual& residual) {
   const bool joined = residual.x.defined();
+  const Dropout dropout = residual.dropout;
   if (joined) check_residual(cx, "dropout", residual, x.shape());
-  const Dropout dropout = dropout_of(cx, options.p, options.place, options.site);
   const Tensor y = residual.in_place ? residual.x : cx.make(x.shape(), joined ? residual.x.dtype() : x.dtype());
   cx.kernels.dropout(cx.exec, {.y = y, .x = x, .residual = residual.x, .dropout = dropout});
   if (cx.tape != nullptr) {

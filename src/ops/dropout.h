@@ -1,10 +1,12 @@
 // How ops name a dropout mask to kernels.
 #pragma once
 
-#include "core/context.h"
+#include "ops/ops.h"
 
 namespace qkv::ops {
 
 Dropout dropout_of(const Context& cx, float p, Place place, Site site);
+// x dropped, added to a residual where there is one.
+Tensor drop(Context& cx, const Tensor& x, const Residual& residual);
 
 }  // namespace qkv::ops

@@ -2,7 +2,7 @@
 //
 //   u = x w_up^T + b_up     g = x w_gate^T + b_gate          x [..., K], u, g, h [..., F]
 //   h = f(u), or gated(g, u) where there is a gate           see activation.cpp
-//   y = h w_down^T + b_down, or residual + that              y [..., O]
+//   y = h w_down^T + b_down, or residual + that (dropped)              y [..., O]
 //
 //   dh = dy w_down,   du = dh f'(u), or du and dg as gated has them,   dx = du w_up + dg w_gate
 //   weights and biases as in linear,   dresidual = dy
@@ -60,18 +60,18 @@ Tensor feed_forward(Context& cx, const Tensor& x, const FeedForwardOptions& opti
   } else {
     cx.kernels.linear(cx.exec, to_h);
   }
-  down.forward(cx, y, h, {.residual = residual.x});
+  down.forward(cx, y, h, {.residual = residual.x, .dropout = residual.dropout});
 
   if (cx.tape != nullptr) {
     cx.tape->record(kFeedForward, [=, form = options.form](Backward& bk) {
-      const Tensor dy = bk.dy(y, dtype);
+      const Tensor dy = bk.dy(y, dtype, residual.dropout);
       bk.pass_on(y, residual.x);
       const Tensor du = bk.make(hidden, dtype), dg = gated ? bk.make(hidden, dtype) : Tensor();
       down.backward(bk, dy, h, {.form = form, .pre = u, .gate = g, .dpre = {du}, .dgate = {dg}});
       up.backward(bk, du, x, bk.grad(x));
       if (gated) gating.backward(bk, dg, x, bk.grad(x));
     });
-    cx.tape->reads_rounded(y, dtype);
+    cx.tape->reads_rounded(y, dtype, residual.dropout);
   }
   return cx.finish(kFeedForward, y);
 }

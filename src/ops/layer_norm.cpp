@@ -50,7 +50,8 @@ Tensor layer_norm(Context& cx, const Tensor& x, const NormOptions& options) {
                                                .rstd = rstd,
                                                .offset = offset,
                                                .also = bk.dy_if_any(operand),
-                                               .rounded = bk.rounded(x)});
+                                               .rounded = bk.rounded(x),
+                                               .dropout = bk.dropped(x)});
     });
     if (twice) cx.tape->set_operand(y, operand);
   }

@@ -3,7 +3,8 @@
 //   y  = x w^T + b        x [..., K], w [O, K], b [O]
 //   dx = dy w     dw = dy^T x     db = sum over rows of dy
 //
-// With a residual, y = residual + (x w^T + b), dresidual = dy.
+// With a residual, y = residual + (x w^T + b), dresidual = dy; with dropout, residual + dropout(x w^T + b), and the gradients
+// are those of dropout(dy).
 // Where w is in blocks (q8, q4, GGUF), x is rounded to int8 (docs/kernels.md) and there is no backward.
 //
 // With w [E, O, K] each row uses one of E weights: rows come sorted, groups[e] is the first row of weight e. A batched
@@ -85,10 +86,13 @@ LinearArgs Product::arguments(const Tensor& y, const Tensor& x, const Epilogue& 
           .epilogue = {.form = epilogue.form,
                        .gate = as_matrix(epilogue.gate),
                        .pre = as_matrix(epilogue.pre),
-                       .residual = as_matrix(epilogue.residual)}};
+                       .residual = as_matrix(epilogue.residual),
+                       .dropout = epilogue.dropout}};
 }
 
 void Product::forward(Context& cx, const Tensor& y, const Tensor& x, const Epilogue& epilogue) const {
+  QKV_ASSERT(epilogue.dropout.p == 0 || (cx.kernels.drops_sums && epilogue.residual.defined()), "the table ",
+             cx.kernels.name, " drops no sums");
   cx.kernels.linear(cx.exec, arguments(y, x, epilogue));
 }
 
@@ -153,14 +157,14 @@ Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions&
   if (residual.x.defined() || residual.in_place) check_residual(cx, "linear", residual, shape);
 
   const Tensor y = residual.in_place ? residual.x : cx.make(shape, residual.x.defined() ? residual.x.dtype() : out);
-  product.forward(cx, y, x, {.residual = residual.x});
+  product.forward(cx, y, x, {.residual = residual.x, .dropout = residual.dropout});
   if (cx.tape != nullptr) {
     cx.tape->record("linear", [=](Backward& bk) {
-      const Tensor dy = bk.dy(y, dtype);
+      const Tensor dy = bk.dy(y, dtype, residual.dropout);
       bk.pass_on(y, residual.x);
       product.backward(bk, dy, x, bk.grad(x));
     });
-    cx.tape->reads_rounded(y, dtype);
+    cx.tape->reads_rounded(y, dtype, residual.dropout);
   }
   return cx.finish("linear", y);
 }

@@ -23,6 +23,7 @@ Tensor add(Context& cx, const Tensor& a, const Tensor& b);  // same shape; dtype
 struct Residual {
   Tensor x;               // absent: nothing is added
   bool in_place = false;  // the sum overwrites x. Not under a tape
+  Dropout dropout = {};   // of the result before it is added; in ops with weights only for tables with drops_sums
 };
 Tensor add_residual(Context& cx, const Residual& residual, const Tensor& b);  // x + b; b itself where x is absent
 Tensor scale(Context& cx, const Tensor& x, double factor);

@@ -34,7 +34,8 @@ Tensor rms_norm(Context& cx, const Tensor& x, const NormOptions& options) {
                                              .w = weight,
                                              .r = r,
                                              .offset = offset,
-                                             .rounded = bk.rounded(x)});
+                                             .rounded = bk.rounded(x),
+                                             .dropout = bk.dropped(x)});
     });
   }
   return cx.finish("rms_norm", y);

@@ -158,6 +158,7 @@ Trainer::Memory Trainer::plan(const Engine& engine, const Recipe& recipe, Model&
   Tape tape(gradients);
   Kernels none = Kernels::none();
   none.rounds_norms = engine.kernels().rounds_norms;  // memory for them
+  none.drops_sums = engine.kernels().drops_sums;
   Context cx{.kernels = none, .exec = engine.exec(), .arena = arena, .precision = recipe.precision()};
   cx.tape = &tape;
   cx.training = true;

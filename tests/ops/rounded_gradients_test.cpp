@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "nn/linear.h"
-#include "ops/ops.h"
+#include "ops/dropout.h"
 #include "support/pass.h"
 
 namespace qkv::test {
@@ -12,7 +12,7 @@ namespace rounded_gradients_test {
 constexpr int64_t kRows = 70, kWidth = 64, kHidden = 136;
 
 const Kernels* under = nullptr;
-int64_t roundings = 0, joined = 0;
+int64_t roundings = 0, joined = 0, dropped = 0;
 
 // What a table without rounding does, and the rounding after it.
 template <class Args, auto kKernel>
@@ -22,7 +22,23 @@ void then_round(const Exec& exec, const Args& a) noexcept {
   (under->*kKernel)(exec, plain);
   if (!a.rounded.defined()) return;
   ++roundings;
-  under->copy(exec, {.y = a.rounded, .x = a.dx.tensor});
+  if (a.dropout.p > 0) {
+    ++dropped;
+    under->dropout(exec, {.y = a.rounded, .x = a.dx.tensor, .dropout = a.dropout});
+  } else {
+    under->copy(exec, {.y = a.rounded, .x = a.dx.tensor});
+  }
+}
+
+void linear_then_drop(const Exec& exec, const LinearArgs& a) noexcept {
+  const Epilogue& f = a.epilogue;
+  if (f.dropout.p == 0) return under->linear(exec, a);
+  LinearArgs plain = a;
+  plain.epilogue = {};
+  std::vector<float> sums(static_cast<size_t>(a.y.count()));
+  plain.y = Tensor(*exec.device, reinterpret_cast<std::byte*>(sums.data()), DType::f32, a.y.shape());
+  under->linear(exec, plain);
+  under->dropout(exec, {.y = a.y, .x = plain.y, .residual = f.residual, .dropout = f.dropout});
 }
 
 void layer_norm_then_round(const Exec& exec, const LayerNormArgs& a) noexcept {
@@ -48,7 +64,8 @@ Kernels rounding(const Kernels& table) {
   Kernels made = table;
   if (table.rounds_norms) return made;
   under = &table;
-  made.rounds_norms = true;
+  made.rounds_norms = made.drops_sums = true;
+  made.linear = linear_then_drop;
   made.layer_norm = layer_norm_then_round;
   made.layer_norm_backward = layer_norm_backward_of_both;
   made.rms_norm_backward = then_round<RmsNormBackwardArgs, &Kernels::rms_norm_backward>;
@@ -140,6 +157,65 @@ TEST(RoundedGradients, OfPostNormsAndDropoutToo) {
         EXPECT_EQ(gradients_of_post_norms(with, again, drops), gradients_of_post_norms(without, again, drops))
             << table->name << (again ? ", read again" : "") << (drops ? ", with dropout" : "");
         EXPECT_EQ(joined, table->rounds_norms ? 0 : 2) << table->name;
+      }
+    }
+  }
+}
+
+// The same where the product drops what it adds to the stream. `again`: the sum is read once more after the norm.
+std::vector<Numbers> gradients_of_dropped_sums(const Kernels& table, bool after, bool again) {
+  Pass pass({.kernels = &table, .precision = Precision::bf16(), .threads = 2, .tape = true});
+  Context& cx = pass.cx;
+  cx.training = true;
+  std::vector<const Param*> weights;
+  const auto param = [&](const Shape& shape) {
+    const auto seed = 10 + weights.size();
+    weights.push_back(&pass.param("w" + std::to_string(seed), normals(seed, shape.count(), 0.2), shape));
+    return weights.back();
+  };
+  const Tensor input = pass.input(normals(1, kRows * kWidth), {kRows, kWidth}, DType::f32);
+  const auto norm = [&](const Tensor& x) {
+    return ops::layer_norm(cx, x, {.weight = param({kWidth}), .bias = param({kWidth}), .dtype = DType::f32});
+  };
+  Tensor x = ops::scale(cx, input, 0.5);
+  std::vector<Tensor> results, more;
+  for (int16_t layer = 0; layer < 2; ++layer) {
+    const Place place{Stack::encoder, layer};
+    const Tensor h = as_operand(cx, after ? x : norm(x));
+    const Param &w = *param({kWidth, kWidth}), *b = param({kWidth});
+    if (table.drops_sums) {
+      x = ops::linear(cx, h, w, {.bias = b, .residual = {.x = x, .dropout = ops::dropout_of(cx, 0.2F, place, {})}});
+    } else {
+      const Tensor y = ops::linear(cx, h, w, {.bias = b, .out = DType::f32});
+      x = ops::dropout(cx, y, {.p = 0.2F, .place = place, .residual = {.x = x}});
+    }
+    results.push_back(x);
+    const Tensor sum = x;
+    if (after) x = norm(x);
+    if (again) more.push_back(ops::scale(cx, sum, 3));
+  }
+  more.push_back(ops::linear(cx, as_operand(cx, x), *param({kWidth, kWidth})));
+  for (size_t i = 0; i < more.size(); ++i) {
+    pass.tape.seed(cx, more[i], pass.input(normals(50 + i, kRows * kWidth), {kRows, kWidth}, more[i].dtype()));
+  }
+  pass.tape.backward(cx);
+  std::vector<Numbers> found{to_host(pass.tape.gradient(input))};
+  for (const Tensor& result : results) found.push_back(to_host(result));
+  for (const Param* weight : weights) found.push_back(to_host(weight->gradient()));
+  return found;
+}
+
+TEST(RoundedGradients, OfSumsThatWereDroppedInTheirProduct) {
+  for (const Kernels* table : kernels::all_tables()) {
+    Kernels without = *table;
+    without.rounds_norms = without.drops_sums = false;
+    const Kernels with = rounding(*table);
+    for (const bool after : {false, true}) {
+      for (const bool again : {false, true}) {
+        dropped = 0;
+        EXPECT_EQ(gradients_of_dropped_sums(with, after, again), gradients_of_dropped_sums(without, after, again))
+            << table->name << (after ? ", norms after" : "") << (again ? ", read again" : "");
+        EXPECT_EQ(dropped, table->drops_sums ? 0 : after ? 2 : 1) << table->name;
       }
     }
   }

@@ -1,6 +1,7 @@
 // Activations with their slopes, and random numbers, as kernels/ref has them.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "core/formulas.h"
@@ -146,11 +147,19 @@ __device__ inline uint32_t random_u32(uint32_t key0, uint32_t key1, uint64_t row
 
 // The factor of a dropped or kept number: 0 or 1 / (1 - p).
 struct Drop {
-  float p;
-  uint32_t key0, key1;
-  uint64_t first_row;
+  float p = 0, kept = 1;
+  uint32_t least = 0;  // a word below it is dropped: the 24 highest bits of those kept are p 2^24 or more
+  uint32_t key0 = 0, key1 = 0;
+  uint64_t first_row = 0;
 
-  explicit Drop(const Dropout& d) : p(d.p), key0(d.key[0]), key1(d.key[1]), first_row(d.first_row) {}
+  Drop() = default;
+  explicit Drop(const Dropout& d)
+      : p(d.p),
+        kept(1 / (1 - d.p)),
+        least(static_cast<uint32_t>(std::ceil(static_cast<double>(d.p) * 0x1p24)) << 8),
+        key0(d.key[0]),
+        key1(d.key[1]),
+        first_row(d.first_row) {}
   template <class R>
   __device__ R factor(int64_t row, uint64_t column) const {
     if (p == 0) return 1;
@@ -164,9 +173,21 @@ struct Drop {
 #pragma unroll
     for (int i = 0; i < 4; ++i) f[i] = p == 0 ? R{1} : of_word<R>(words.c[i]);
   }
+  // v of those columns, dropped.
+  template <class R>
+  __device__ void apply(int64_t row, uint64_t block, R (&v)[4]) const {
+    R f[4];
+    factors(row, block, f);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) v[i] = f[i] == 0 ? R{0} : v[i] * f[i];
+  }
   template <class R>
   __device__ R of_word(uint32_t word) const {
-    return static_cast<float>(word >> 8) * 0x1p-24F >= p ? 1 / (1 - static_cast<R>(p)) : R{0};
+    if constexpr (sizeof(R) == sizeof(float)) {
+      return word >= least ? kept : 0;
+    } else {
+      return word >= least ? 1 / (1 - static_cast<R>(p)) : R{0};
+    }
   }
 };
 

@@ -7,6 +7,7 @@ namespace qkv::kernels::cuda {
 const Kernels& table() {
   static const Kernels kernels{.name = "cuda",
                                .rounds_norms = true,
+                               .drops_sums = true,
                                .device = &device,
 #define QKV_KERNEL(kernel, Args) .kernel = &cuda::kernel,
                                QKV_KERNELS(QKV_KERNEL)

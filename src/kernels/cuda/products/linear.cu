@@ -65,11 +65,37 @@ bool through_activation(const Exec& exec, const LinearBackwardArgs& a) {
   return product_of_many_rows(exec, p);
 }
 
+// Sums that are dropped before they join the residual: in one launch where the product can, else through scratch, some rows
+// at a time. Rows are independent.
+void linear_and_dropout(const Exec& exec, const LinearArgs& a) {
+  const Epilogue& f = a.epilogue;
+  if (a.w.format().plain() && !a.groups.defined()) {
+    ProductArgs p = output_product(a, a.y);
+    p.residual = View(f.residual);
+    p.dropout = f.dropout;
+    if (product_of_many_rows(exec, p)) return;
+  }
+  const int64_t row_bytes = a.y.cols() * size_of(a.y.dtype());
+  const int64_t rows = a.groups.defined() ? a.y.rows() : std::min(a.y.rows(), exec.scratch.count() / row_bytes);
+  for (int64_t first = 0; first < a.y.rows(); first += rows) {
+    const auto cut = [&](const Tensor& t) { return t.slice(0, first, std::min(rows, a.y.rows() - first)); };
+    LinearArgs part = a;
+    part.epilogue = {};
+    part.x = cut(a.x);
+    part.y = Tensor(a.y.device(), exec.scratch.data(), a.y.format(), cut(a.y).shape());
+    linear(exec, part);
+    Dropout drop = f.dropout;
+    drop.first_row += static_cast<uint64_t>(first);
+    dropout(exec, {.y = cut(a.y), .x = part.y, .residual = cut(f.residual), .dropout = drop});
+  }
+}
+
 }  // namespace
 
 void linear(const Exec& exec, const LinearArgs& a) noexcept {
-  if (products_of_few_rows(exec, {&a, 1})) return;
   const Epilogue& f = a.epilogue;
+  if (f.dropout.p > 0) return linear_and_dropout(exec, a);
+  if (products_of_few_rows(exec, {&a, 1})) return;
   const Tensor& sums = f.pre.defined() ? f.pre : a.y;  // rounded there, before the activation
   if (a.w.format().plain()) {
     ProductArgs p = output_product(a, sums);

@@ -54,7 +54,8 @@ struct ProductArgs {
   __device__ R scaled(R sum) const {
     return scale ? sum * (scale.get<R>(0) * static_cast<R>(factor)) : sum;
   }
-  Fused fused;  // not of product()
+  Fused fused;      // not of product()
+  Dropout dropout;  // of sums and bias, before they join the residual; not of product()
 };
 
 inline Operand operand(const Tensor& t, bool transposed) {

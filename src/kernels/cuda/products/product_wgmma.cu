@@ -142,49 +142,56 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
     at += tile.steps;
     barrier_wait(turn(consumer), turns++ & 1);  // else this turn of a stage is mistaken for the one before the last
     __syncwarp();
+    const auto multiply = [&]<int kColumns>(std::integral_constant<int, kColumns>) {
 #pragma unroll 1
-    for (int step = 0; step < tile.steps; ++step) {
-      const uint32_t at_a = base + stage * kStage, at_b = at_a + kABytes;
-      barrier_wait(full(stage), phase);
-      if (C::kA == 1 && C::kB == 1 && job.grouped == Grouped::inner) {
-        // Rows of the next group are not this one's.
-        const int rows = tile.k - (tile.first_k + step * kDepth);
-        if (rows < kDepth) {
-          for (int panel = 0; panel < kLoaded / kPanel; ++panel) {
-            for (int i = rows * 128 + thread * 16; i < kPanel; i += 128 * 16) {
-              asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(at_a + panel * kPanel + i), "r"(0)
-                           : "memory");
+      for (int step = 0; step < tile.steps; ++step) {
+        const uint32_t at_a = base + stage * kStage, at_b = at_a + kABytes;
+        barrier_wait(full(stage), phase);
+        if (C::kA == 1 && C::kB == 1 && job.grouped == Grouped::inner) {
+          // Rows of the next group are not this one's.
+          const int rows = tile.k - (tile.first_k + step * kDepth);
+          if (rows < kDepth) {
+            for (int panel = 0; panel < kLoaded / kPanel; ++panel) {
+              for (int i = rows * 128 + thread * 16; i < kPanel; i += 128 * 16) {
+                asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(at_a + panel * kPanel + i), "r"(0)
+                             : "memory");
+              }
             }
+            asm volatile("fence.proxy.async.shared::cta;\nbar.sync %0, 128;" ::"r"(1 + consumer) : "memory");
           }
-          asm volatile("fence.proxy.async.shared::cta;\nbar.sync %0, 128;" ::"r"(1 + consumer) : "memory");
+        }
+        const uint64_t tile_a = tile_descriptor(at_a, C::kA == 0 ? 16 : kPanel, 1024),
+                       tile_b = tile_descriptor(at_b, C::kB == 0 ? 16 : kPanel, 1024);
+        wgmma_fence();
+#pragma unroll
+        for (int s = 0; s < kDepth / 16; ++s) {
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            Wgmma<kColumns>::template multiply<C::kA, C::kB>(
+                reinterpret_cast<float(&)[kColumns / 2]>(sums[half]), tile_a + half * (kPanel / 16) + s * (C::kA == 0 ? 2 : 128),
+                tile_b + s * (C::kB == 0 ? 2 : 128), s > 0 || step > 0);
+          }
+        }
+        wgmma_commit();
+        if (before >= 0) {
+          wgmma_wait<1>();
+          if (thread == 0) barrier_arrive(empty(before));
+        }
+        before = stage;
+        if (++stage == C::kStages) {
+          stage = 0;
+          phase ^= 1;
         }
       }
-      const uint64_t tile_a = tile_descriptor(at_a, C::kA == 0 ? 16 : kPanel, 1024),
-                     tile_b = tile_descriptor(at_b, C::kB == 0 ? 16 : kPanel, 1024);
-      wgmma_fence();
-#pragma unroll
-      for (int s = 0; s < kDepth / 16; ++s) {
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          Wgmma<C::kColumns>::template multiply<C::kA, C::kB>(
-              sums[half], tile_a + half * (kPanel / 16) + s * (C::kA == 0 ? 2 : 128),
-              tile_b + s * (C::kB == 0 ? 2 : 128), s > 0 || step > 0);
-        }
-      }
-      wgmma_commit();
-      if (before >= 0) {
-        wgmma_wait<1>();
-        if (thread == 0) barrier_arrive(empty(before));
-      }
-      before = stage;
-      if (++stage == C::kStages) {
-        stage = 0;
-        phase ^= 1;
-      }
+      if (thread == 0) barrier_arrive(turn(1 - consumer));
+      wgmma_wait<0>();
+      if (thread == 0) barrier_arrive(empty(before));
+    };
+    if (C::kOnes && tile.n == 0) {
+      multiply(std::integral_constant<int, C::kColumns>());
+    } else {
+      multiply(std::integral_constant<int, kTileColumns>());
     }
-    if (thread == 0) barrier_arrive(turn(1 - consumer));
-    wgmma_wait<0>();
-    if (thread == 0) barrier_arrive(empty(before));
     if constexpr (C::kOnes) {
       float* to = job.members[tile.member].target.sums_of_a;
       if (to != nullptr && tile.n == 0 && lane % 4 == 0) {
@@ -315,6 +322,7 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p, std::span<cons
                      .pre = Plane(f.pre),
                      .dgate = Plane(f.dgate),
                      .form = f.form,
+                     .drop = Drop(p.dropout),
                      .scale = reinterpret_cast<const float*>(p.scale.data),
                      .factor = static_cast<float>(p.factor)},
           .stacked = stacked,

@@ -69,10 +69,7 @@ void dropout_in(const Exec& exec, const DropoutArgs& a) {
     if (residual) residual.load(r, c, joined);
 #pragma unroll
     for (int four = 0; four < N; four += 4) {
-      R factors[4];
-      drop.factors(r, static_cast<uint64_t>(c + four) / 4, factors);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) v[four + i] = factors[i] == 0 ? R{0} : v[four + i] * factors[i];
+      drop.apply(r, static_cast<uint64_t>(c + four) / 4, reinterpret_cast<R(&)[4]>(v[four]));
     }
     if (residual) {
 #pragma unroll

@@ -4,6 +4,7 @@
 // order, then these sums in order, then the pieces as add_pieces does.
 #include <tuple>
 
+#include "kernels/cuda/formulas.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/rows/norm.h"
 #include "kernels/cuda/tma.h"
@@ -16,7 +17,8 @@ struct NormBackward {
   using R = typename X::Real;
   X dx, x;
   Y dy;
-  RoundedForm<X> also, rounded;  // added to dy; dx once more. Or absent
+  RoundedForm<X> also, rounded;  // added to dy; dx once more, dropped. Or absent
+  Drop drop;
   W w;
   bool add, has_also;
   const R *mean, *rstd;  // mean is absent for rms_norm
@@ -135,6 +137,7 @@ __global__ void __launch_bounds__(kRowBlock) norm_backward_pieces(const __grid_c
       if (n.add) n.dx.load(r, c, out);
       means.gradient(of, of_x, of_dy, u, n.add, out);
       n.dx.store(r, c, out);
+      if (n.drop.p > 0) n.drop.apply(r, static_cast<uint64_t>(c) / kRowPack, out);
       if (n.rounded) n.rounded.store(r, c, out);
     });
   }
@@ -257,6 +260,7 @@ __global__ void __launch_bounds__(kRowBlock, 3) norm_backward_packs(const __grid
       if (n.add) In::load(in.old(stage, s), n.dx, out);
       means.gradient(of, x, dy, u[s], n.add, out);
       n.dx.store(r, c, out);
+      if (n.drop.p > 0) n.drop.apply(r, static_cast<uint64_t>(c) / kRowPack, out);
       if (n.rounded) n.rounded.store(r, c, out);
     });
   }
@@ -352,6 +356,7 @@ void run_norm_backward(const Exec& exec, const Args& a, const Tensor& mean, cons
                                   Y(a.dy),
                                   RoundedForm<X>(also),
                                   RoundedForm<X>(a.rounded),
+                                  Drop(a.dropout),
                                   W(a.w),
                                   a.dx.add,
                                   also.defined(),
