@@ -30,8 +30,8 @@ class Context {
   bool recompute_layers = false;  // under a tape, only the input and output of a layer are kept
   bool guard_finite = false;      // check every op's output and name the op of the first NaN; slow
   bool replaying = false;         // inside recompute(): taps that only read are skipped
-  // The pass may be recorded (core/pass_recorder.h): the caller has checked what lists of indices hold, so that nothing is
-  // read back, and page tables come in few widths.
+  bool indices_checked = false;   // by the caller, on the host: nothing is read back from a device to check them
+  // The pass may be recorded (core/pass_recorder.h): indices are checked, and page tables come in few widths.
   bool recordable = false;
   Constants* constants = nullptr;  // of devices that record
 

@@ -113,7 +113,7 @@ void muon_by_products(Context& cx, const MuonArgs& a) {
   cx.arena.rewind(before);
 }
 
-MuonArgs muon_arguments(Context& cx, const MuonStep& one, double grad_factor) {
+MuonArgs muon_arguments(Context& cx, const MuonStep& one) {
   Param& w = *one.weight;
   const Muon& rule = one.rule;
   const Tensor g = gradient_of(cx, "muon", w);
@@ -124,18 +124,16 @@ MuonArgs muon_arguments(Context& cx, const MuonStep& one, double grad_factor) {
   check_number("muon", "lr", rule.lr, 0, 1e3);
   check_number("muon", "momentum", rule.momentum, 0, 1 - 1e-12);
   check_number("muon", "decay", rule.decay, 0, 1e3);
-  check_number("muon", "gradient factor", grad_factor, 0, 1e30);
   const auto longest = static_cast<double>(std::max(shape[-2], shape[-1]));
   return {.w = w.writable(cx),
           .g = g,
           .buffer = one.buffer,
           .momentum = rule.momentum,
-          .grad_factor = grad_factor,
           .shrink = 1 - rule.lr * rule.decay,
           .step = -rule.lr * 0.2 * std::sqrt(longest)};
 }
 
-AdamWArgs adamw_arguments(Context& cx, Param& w, const AdamState& state, const AdamW& rule, double grad_factor) {
+AdamWArgs adamw_arguments(Context& cx, Param& w, const AdamState& state, const AdamW& rule) {
   const Tensor g = gradient_of(cx, "adamw", w);
   check_state(cx, "adamw", "m", w, state.m);
   check_state(cx, "adamw", "v", w, state.v);
@@ -144,7 +142,6 @@ AdamWArgs adamw_arguments(Context& cx, Param& w, const AdamState& state, const A
   check_number("adamw", "beta2", rule.beta2, 0, 1 - 1e-12);
   check_number("adamw", "eps", rule.eps, 1e-30, 1);
   check_number("adamw", "decay", rule.decay, 0, 1e3);
-  check_number("adamw", "gradient factor", grad_factor, 0, 1e30);
   return {.w = w.writable(cx),
           .g = g,
           .m = state.m,
@@ -154,23 +151,31 @@ AdamWArgs adamw_arguments(Context& cx, Param& w, const AdamState& state, const A
           .beta2 = rule.beta2,
           .eps = rule.eps,
           .decay = rule.decay,
-          .grad_factor = grad_factor,
           .step = state.step + 1};
+}
+
+template <class Args>
+void set_factor(const char* op, std::vector<Args>& all, FunctionRef<double()> grad_factor) {
+  const double factor = all.empty() ? 1 : grad_factor();
+  check_number(op, "gradient factor", factor, 0, 1e30);
+  for (Args& one : all) one.grad_factor = factor;
 }
 
 }  // namespace
 
 void adamw_step(Context& cx, Param& w, AdamState& state, const AdamW& rule, double grad_factor) {
   AdamWStep step{.weight = &w, .state = &state, .rule = rule};
-  adamw_steps(cx, {&step, 1}, grad_factor);
+  adamw_steps(cx, {&step, 1}, [&] { return grad_factor; });
 }
 
-void adamw_steps(Context& cx, std::span<const AdamWStep> all, double grad_factor) {
+void adamw_steps(Context& cx, std::span<const AdamWStep> all, FunctionRef<double()> grad_factor) {
   std::vector<AdamWArgs> args;
-  for (const AdamWStep& one : all) args.push_back(adamw_arguments(cx, *one.weight, *one.state, one.rule, grad_factor));
+  args.reserve(all.size());
+  for (const AdamWStep& one : all) args.push_back(adamw_arguments(cx, *one.weight, *one.state, one.rule));
   const bool at_once = cx.kernels.adamw_set != nullptr && args.size() > 1;
+  for (size_t i = 0; at_once && i < args.size(); ++i) args[i].copy = all[i].weight->copy();
+  set_factor("adamw", args, grad_factor);
   if (at_once) {
-    for (size_t i = 0; i < args.size(); ++i) args[i].copy = all[i].weight->copy();
     cx.kernels.adamw_set(cx.exec, args);
   } else {
     for (const AdamWArgs& one : args) cx.kernels.adamw(cx.exec, one);
@@ -203,12 +208,14 @@ void sgd_step(Context& cx, Param& w, const Tensor& buffer, const Sgd& rule, doub
 
 void muon_step(Context& cx, Param& w, const Tensor& buffer, const Muon& rule, double grad_factor) {
   const MuonStep step{.weight = &w, .buffer = buffer, .rule = rule};
-  muon_steps(cx, {&step, 1}, grad_factor);
+  muon_steps(cx, {&step, 1}, [&] { return grad_factor; });
 }
 
-void muon_steps(Context& cx, std::span<const MuonStep> all, double grad_factor) {
+void muon_steps(Context& cx, std::span<const MuonStep> all, FunctionRef<double()> grad_factor) {
   std::vector<MuonArgs> args;
-  for (const MuonStep& one : all) args.push_back(muon_arguments(cx, one, grad_factor));
+  args.reserve(all.size());
+  for (const MuonStep& one : all) args.push_back(muon_arguments(cx, one));
+  set_factor("muon", args, grad_factor);
   if (cx.kernels.muon_set != nullptr) {
     for (size_t i = 0; i < args.size(); ++i) args[i].copy = all[i].weight->copy();
     cx.kernels.muon_set(cx.exec, args);
@@ -219,36 +226,40 @@ void muon_steps(Context& cx, std::span<const MuonStep> all, double grad_factor) 
   }
 }
 
-std::vector<double> square_norms(Context& cx, std::span<const Param* const> params) {
-  std::vector<double> squares(params.size(), 0);
-  if (params.empty() || cx.arena.planning()) return squares;
-  const auto before = cx.arena.mark();
+SquareNorms::SquareNorms(Context& cx, std::span<const Param* const> params) : params_(params.begin(), params.end()) {
+  if (params.empty() || cx.arena.planning()) return;
   const auto count = static_cast<int64_t>(params.size());
-  const Tensor totals = cx.constant({count}, DType::f64);
-  cx.kernels.fill(cx.exec, {.y = totals, .value = 0});
+  totals_ = cx.constant({count}, DType::f64);
+  cx.kernels.fill(cx.exec, {.y = totals_, .value = 0});
   std::vector<SumSquaresArgs> args;
   for (int64_t i = 0; i < count; ++i) {
-    const Tensor gradient = params[static_cast<size_t>(i)]->gradient();
-    if (gradient.defined()) args.push_back({.y = totals.slice(0, i, 1), .x = gradient});
+    const Tensor gradient = params_[static_cast<size_t>(i)]->gradient();
+    if (gradient.defined()) args.push_back({.y = totals_.slice(0, i, 1), .x = gradient});
   }
   if (cx.kernels.sum_squares_set != nullptr) {
     cx.kernels.sum_squares_set(cx.exec, args);
   } else {
     for (const SumSquaresArgs& one : args) cx.kernels.sum_squares(cx.exec, one);
   }
-  totals.device().download(squares.data(), totals.data(), count * size_of(DType::f64));
-  cx.arena.rewind(before);
-  for (size_t i = 0; i < params.size(); ++i) {
-    QKV_CHECK(std::isfinite(squares[i]), "global_norm: the gradient of '", params[i]->name(), "' ", params[i]->shape(),
-              " has the norm ", std::sqrt(squares[i]),
+}
+
+std::vector<double> SquareNorms::read() const {
+  std::vector<double> squares(params_.size(), 0);
+  if (!totals_.defined()) return squares;
+  totals_.device().download(squares.data(), totals_.data(), totals_.count() * size_of(DType::f64));
+  for (size_t i = 0; i < params_.size(); ++i) {
+    QKV_CHECK(std::isfinite(squares[i]), "global_norm: the gradient of '", params_[i]->name(), "' ",
+              params_[i]->shape(), " has the norm ", std::sqrt(squares[i]),
               Hint("the step is refused; turn on guard_finite to learn which op made the first NaN"));
   }
   return squares;
 }
 
 double global_norm(Context& cx, std::span<const Param* const> params) {
+  const auto before = cx.arena.mark();
   double total = 0;
-  for (const double one : square_norms(cx, params)) total += one;
+  for (const double one : SquareNorms(cx, params).read()) total += one;
+  cx.arena.rewind(before);
   return std::sqrt(total);
 }
 

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "core/context.h"
 
 namespace qkv::ops {
@@ -23,7 +24,8 @@ struct AdamWStep {
   AdamState* state = nullptr;
   AdamW rule;
 };
-void adamw_steps(Context& cx, std::span<const AdamWStep> all, double grad_factor = 1);
+// `grad_factor` is asked for when all else is ready: it may wait for the device.
+void adamw_steps(Context& cx, std::span<const AdamWStep> all, FunctionRef<double()> grad_factor);
 
 struct Muon {
   double lr = 0.02, momentum = 0.95, decay = 0;
@@ -37,7 +39,7 @@ struct MuonStep {
   Tensor buffer;
   Muon rule;
 };
-void muon_steps(Context& cx, std::span<const MuonStep> all, double grad_factor = 1);
+void muon_steps(Context& cx, std::span<const MuonStep> all, FunctionRef<double()> grad_factor);
 
 struct Sgd {
   double lr = 0.1, momentum = 0, decay = 0;
@@ -47,8 +49,16 @@ void sgd_step(Context& cx, Param& w, const Tensor& buffer, const Sgd& rule, doub
 // sqrt of the sum of squares over all gradients, in double and in one order. A NaN or Inf is an Error that names the
 // weight.
 double global_norm(Context& cx, std::span<const Param* const> params);
-// The sum of squares of each gradient, 0 where there is none: one reading from the device for all.
-std::vector<double> square_norms(Context& cx, std::span<const Param* const> params);
+// The sum of squares of each gradient, 0 where there is none: begun at once, and read from the device with one wait.
+class SquareNorms {
+ public:
+  SquareNorms(Context& cx, std::span<const Param* const> params);
+  std::vector<double> read() const;
+
+ private:
+  std::vector<const Param*> params_;
+  Tensor totals_;  // absent while planning
+};
 
 // The factor on gradients of this norm so that it does not exceed max_norm.
 double clip_factor(double norm, double max_norm);

@@ -132,12 +132,16 @@ void DataParallel::sum_gradients(Context& cx) const {
   }
 }
 
-double DataParallel::gradient_norm(Context& cx) const {
+ops::SquareNorms DataParallel::squares(Context& cx) const {
   std::vector<const Param*> mine;
   for (size_t i = 0; i < weights_.size(); ++i) {
     if (owner_[i] == comm_.rank()) mine.push_back(weights_[i]);
   }
-  const std::vector<double> found = ops::square_norms(cx, mine);
+  return {cx, mine};
+}
+
+double DataParallel::gradient_norm(const ops::SquareNorms& of_mine) const {
+  const std::vector<double> found = of_mine.read();
   std::vector<double> squares(weights_.size(), 0);
   for (size_t i = 0, at = 0; i < weights_.size(); ++i) {
     if (owner_[i] == comm_.rank()) squares[i] = found[at++];

@@ -12,6 +12,7 @@
 
 #include "core/context.h"
 #include "dist/comm.h"
+#include "ops/optim.h"
 
 namespace qkv {
 
@@ -40,8 +41,9 @@ class DataParallel {
 
   // Replaces this rank's gradients by the sums over all ranks: for all weights, or with zero > 0 for owned ones.
   void sum_gradients(Context& cx) const;
-  // The l2 norm over all gradients; each owner contributes its weights, added in the order of the weights.
-  double gradient_norm(Context& cx) const;
+  // The l2 norm over all gradients, begun at once; each owner contributes its weights, added in the order of the weights.
+  ops::SquareNorms squares(Context& cx) const;
+  double gradient_norm(const ops::SquareNorms& of_mine) const;
   // After the update with zero > 0: every rank receives the weights from their owners.
   void all_gather_weights(Context& cx) const;
 

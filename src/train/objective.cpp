@@ -39,6 +39,28 @@ class RouterProbe : public Probe {
   Probe* other_;
 };
 
+void check_batch(const ModelSpec& spec, const TrainBatch& batch) {
+  const auto check = [](const char* name, std::span<const int32_t> ids, int64_t limit, int32_t allowed) {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      QKV_CHECK((ids[i] >= 0 && ids[i] < limit) || ids[i] == allowed, "train: ", name, "[", i, "] is ", ids[i],
+                " but must be in [0, ", limit, ")", Hint("the texts were prepared with another tokenizer"));
+    }
+  };
+  constexpr int32_t kNone = 0;  // is never outside
+  check("ids", batch.ids, spec.vocabulary, kNone);
+  check("targets", batch.targets, spec.vocabulary, TrainBatch::kIgnored);
+  check("source ids", batch.source_ids, spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary, kNone);
+  const auto check_lengths = [](const StackSpec& stack, std::span<const int32_t> lengths) {
+    if (stack.positions.kind != PositionSpec::Kind::learned) return;
+    for (const int32_t length : lengths) {
+      QKV_CHECK(length <= stack.positions.count, "train: a text of ", length, " tokens but ", stack.positions.count,
+                " positions", Hint("cut texts into shorter ones"));
+    }
+  };
+  check_lengths(spec.kind == ModelSpec::Kind::encoder_only ? spec.encoder : spec.decoder, batch.lengths);
+  check_lengths(spec.encoder, batch.source_lengths);
+}
+
 }  // namespace
 
 BatchInput::BatchInput(Context& cx, const TrainBatch& batch)
@@ -58,6 +80,8 @@ BatchLoss loss_of(Context& cx, const Model& model, const TrainBatch& batch, cons
   Probe* const others = cx.probe;
   if (spec.balance > 0) cx.probe = routers.get();
   cx.rng.first_row = static_cast<uint64_t>(batch.first_row);
+  check_batch(model.spec(), batch);
+  cx.indices_checked = true;
 
   const BatchInput in(cx, batch);
   const Head& head = model.head();

@@ -82,7 +82,9 @@ Storage Optimizer::zeros_like(const Param& weight) const {
   return made;
 }
 
-void Optimizer::step(Context& cx, double lr, double factor) {
+void Optimizer::step(Context& cx, double lr, FunctionRef<double()> factor) {
+  std::optional<double> known;
+  const auto once = [&] { return known ? *known : *(known = factor()); };
   std::vector<ops::AdamState> states;
   std::vector<ops::AdamWStep> adamw;
   std::vector<ops::MuonStep> muon;
@@ -103,12 +105,13 @@ void Optimizer::step(Context& cx, double lr, double factor) {
         muon.push_back({&w, first, {lr, spec_.momentum, decay}});
         break;
       case Kind::sgd:
-        ops::sgd_step(cx, w, first, {lr, spec_.momentum, decay}, factor);
+        ops::sgd_step(cx, w, first, {lr, spec_.momentum, decay}, once());
         break;
     }
   }
-  ops::muon_steps(cx, muon, factor);
-  ops::adamw_steps(cx, adamw, factor);
+  ops::muon_steps(cx, muon, once);
+  ops::adamw_steps(cx, adamw, once);
+  once();  // where nothing was updated
   data_parallel_.all_gather_weights(cx);
   ++steps_;
 }

@@ -29,8 +29,9 @@ class Optimizer {
   Optimizer(const ModelSpec& model, Weights& weights, const OptimizerSpec& spec, Comm& comm = self_comm(),
             int zero = 0);
 
-  // Updates the weights this rank keeps; gradients are multiplied by `factor` first.
-  void step(Context& cx, double lr, double factor);
+  // Updates the weights this rank keeps; gradients are multiplied by `factor` first. It is asked for once, when all else is
+  // ready: it may wait for the device, and refuse the step.
+  void step(Context& cx, double lr, FunctionRef<double()> factor);
   const DataParallel& data_parallel() const { return data_parallel_; }
   int64_t steps() const { return steps_; }
 

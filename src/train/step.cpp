@@ -23,6 +23,29 @@ class Stopwatch {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
+// Loss and balance of each micro-batch, on the device until all are done.
+class LossList {
+ public:
+  LossList(const Engine& engine, DType dtype, size_t micro_batches)
+      : numbers_(engine.device(), dtype, {2 * static_cast<int64_t>(micro_batches)}) {
+    engine.kernels().fill(engine.exec(), {.y = Tensor(numbers_, shape()), .value = 0});
+  }
+  void keep(Context& cx, size_t micro_batch, const BatchLoss& loss) const {
+    const auto at = 2 * static_cast<int64_t>(micro_batch);
+    const Tensor all(numbers_, shape());
+    cx.kernels.copy(cx.exec, {.y = all.slice(0, at, 1), .x = loss.loss});
+    if (loss.balance.defined()) cx.kernels.copy(cx.exec, {.y = all.slice(0, at + 1, 1), .x = loss.balance});
+  }
+  std::vector<double> read() const {
+    const std::vector<float> all = host_floats(Tensor(numbers_, shape()));
+    return {all.begin(), all.end()};
+  }
+
+ private:
+  Shape shape() const { return {numbers_.bytes() / size_of(numbers_.format().dtype)}; }
+  Storage numbers_;
+};
+
 }  // namespace
 
 StepSeconds& StepSeconds::operator+=(const StepSeconds& o) {
@@ -88,7 +111,7 @@ StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, cons
             Hint("every target is ignored: the texts are too short, or the answers empty"));
 
   GradientTree tree(weights);
-  std::vector<double> losses;  // loss and balance of each micro-batch
+  const LossList found(engine, options.precision.exact, micro_batches.size());
   const auto context = [&] {
     arena.rewind({});
     Context cx = engine.context(arena, options.precision);
@@ -109,9 +132,7 @@ StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, cons
     watch.add_to(result.seconds.forward);
     tape.backward(cx, loss.loss);
     watch.add_to(result.seconds.backward);
-    const auto number = [](const Tensor& t) { return static_cast<double>(host_floats(t).front()); };
-    losses.push_back(number(loss.loss));
-    losses.push_back(loss.balance.defined() ? number(loss.balance) / all_batches : 0);
+    found.keep(cx, static_cast<size_t>(&batch - micro_batches.data()), loss);
     if (micro_batches.size() > 1) tree.add(cx);
     watch.add_to(result.seconds.gradients);
   }
@@ -119,11 +140,6 @@ StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, cons
   if (micro_batches.size() > 1) tree.finish(cx);
   data_parallel.sum_gradients(cx);
   if (options.before_update) options.before_update(cx);
-  losses = data_parallel.all_gather_numbers(losses);
-  for (size_t i = 0; i < losses.size(); i += 2) {
-    result.loss += losses[i];
-    result.balance += losses[i + 1];
-  }
   watch.add_to(result.seconds.gradients);
   // Runs forward again with every op checked: the first one that produces a NaN throws.
   const auto find_nan = [&] {
@@ -133,19 +149,30 @@ StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, cons
       loss_of(watched, model, batch, options.loss, {});
     }
   };
-  if (!std::isfinite(result.loss)) {
-    find_nan();
-    QKV_FAIL("the loss of step ", options.step, " is ", result.loss,
-             Hint("the step is refused: lower the learning rate, or look at the data"));
-  }
-  try {
-    result.grad_norm = data_parallel.gradient_norm(cx);
-  } catch (const Error&) {
-    find_nan();
-    throw;
-  }
-  watch.add_to(result.seconds.norm);
-  const double factor = options.clip > 0 ? ops::clip_factor(result.grad_norm, options.clip) : 1;
+  // The device works on while the host prepares the update; here they meet.
+  const ops::SquareNorms squares = data_parallel.squares(cx);
+  const auto factor = [&] {
+    std::vector<double> losses = found.read();  // loss and balance of each micro-batch
+    for (size_t i = 1; i < losses.size(); i += 2) losses[i] /= all_batches;
+    losses = data_parallel.all_gather_numbers(losses);
+    for (size_t i = 0; i < losses.size(); i += 2) {
+      result.loss += losses[i];
+      result.balance += losses[i + 1];
+    }
+    if (!std::isfinite(result.loss)) {
+      find_nan();
+      QKV_FAIL("the loss of step ", options.step, " is ", result.loss,
+               Hint("the step is refused: lower the learning rate, or look at the data"));
+    }
+    try {
+      result.grad_norm = data_parallel.gradient_norm(squares);
+    } catch (const Error&) {
+      find_nan();
+      throw;
+    }
+    watch.add_to(result.seconds.norm);
+    return options.clip > 0 ? ops::clip_factor(result.grad_norm, options.clip) : 1;
+  };
   optimizer.step(cx, options.lr, factor);
   for (Param* weight : weights) weight->clear_gradient();
   watch.add_to(result.seconds.update);

@@ -87,8 +87,8 @@ TEST(Optim, ManyWeightsAtOnceHaveTheBitsOfOneByOne) {
       params.push_back(one.together);
       ops::adamw_step(pass.cx, *one.alone, one.alone_state, rule, kFactor);
     }
-    const std::vector<double> squares = ops::square_norms(pass.cx, params);
-    ops::adamw_steps(pass.cx, steps, kFactor);
+    const std::vector<double> squares = ops::SquareNorms(pass.cx, params).read();
+    ops::adamw_steps(pass.cx, steps, [] { return kFactor; });
     for (size_t i = 0; i < all.size(); ++i) {
       EXPECT_EQ(to_host(all[i].together->master()), to_host(all[i].alone->master())) << i;
       EXPECT_EQ(to_host(all[i].together_state.v), to_host(all[i].alone_state.v)) << i;
@@ -224,8 +224,8 @@ TEST(Optim, MuonTakesManyMatricesWithTheBitsOfEach) {
         list->back().weight->value(pass.cx);
       }
     }
-    ops::muon_steps(pass.cx, together, kFactor);
-    for (const ops::MuonStep& one : alone) ops::muon_steps(pass.cx, {&one, 1}, kFactor);
+    ops::muon_steps(pass.cx, together, [] { return kFactor; });
+    for (const ops::MuonStep& one : alone) ops::muon_steps(pass.cx, {&one, 1}, [] { return kFactor; });
     for (size_t i = 0; i < alone.size(); ++i) {
       const Numbers master = to_host(together[i].weight->master());
       EXPECT_EQ(master, to_host(alone[i].weight->master())) << table->name << " " << shapes[i];

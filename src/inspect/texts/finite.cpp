@@ -142,15 +142,19 @@ void FiniteProbe::visit_importance(Context& cx, const Tap& tap, const Tensor& z_
   inner_->visit_importance(cx, tap, z_dz);
 }
 
-void check_head(const Model& model, Context& cx, const Tensor& states) {
-  if (model.spec().vocabulary == 0 || cx.arena.planning()) return;
+Tensor logits_of_a_row(const Model& model, Context& cx, const Tensor& states) {
+  if (model.spec().vocabulary == 0 || cx.arena.planning()) return {};
   Tape* const tape = std::exchange(cx.tape, nullptr);
-  const Arena::Mark mark = cx.arena.mark();
-  const std::vector<float> logits = host_floats(model.head().read_out(cx, states.slice(0, states.dim(0) - 1, 1)));
-  cx.arena.rewind(mark);
+  const Tensor logits = model.head().read_out(cx, states.slice(0, states.dim(0) - 1, 1));
   cx.tape = tape;
-  if (all_finite(logits)) return;
-  const NotFinite found = not_finite(logits);
+  return logits;
+}
+
+void check_head(const Model& model, const Tensor& logits) {
+  if (!logits.defined()) return;
+  const std::vector<float> values = host_floats(logits);
+  if (all_finite(values)) return;
+  const NotFinite found = not_finite(values);
   fail_not_finite(model, "the logit of token " + std::to_string(found.first), found);
 }
 

@@ -46,7 +46,8 @@ class FiniteProbe : public Probe {
   Tensor squares_;  // their sum, where numbers are only to be found
 };
 
-// The logits of one row of states [N, C]: they show every number of the head that is not finite.
-void check_head(const Model& model, Context& cx, const Tensor& states);
+// The logits of one row of states [N, C], or nothing without a head: they show every number of the head that is not finite.
+Tensor logits_of_a_row(const Model& model, Context& cx, const Tensor& states);
+void check_head(const Model& model, const Tensor& logits);  // those; waits for the device
 
 }  // namespace qkv

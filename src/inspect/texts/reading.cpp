@@ -45,28 +45,42 @@ struct Reader::Pass {
   std::span<const TokenText> texts() const { return at.texts; }
 
   std::vector<int32_t> targets() const {
-    std::vector<int32_t> all;
-    for (const PassTexts::At& row : at.rows) {
-      all.push_back(at.texts[static_cast<size_t>(row.text)].target(static_cast<size_t>(row.position)));
+    std::vector<int32_t> all(at.rows.size());
+    for (size_t r = 0; r < all.size(); ++r) {
+      all[r] = at.texts[static_cast<size_t>(at.rows[r].text)].target(static_cast<size_t>(at.rows[r].position));
     }
     return all;
   }
-  ops::Loss loss(Context& cx, const Model& model, const Tensor& states, double divisor) const {
+  ops::Loss loss(Context& cx, const Model& model, const Tensor& states, std::span<const int32_t> wanted,
+                 double divisor) const {
     const Head& head = model.head();
     return ops::cross_entropy(
-        cx, head.before_logits(cx, states), head.weight(), cx.upload(targets()),
+        cx, head.before_logits(cx, states), head.weight(), cx.upload(wanted),
         {.bias = head.bias(), .rule = {.softcap = head.softcap(), .ignore = TokenText::kIgnored}, .divisor = divisor});
   }
-  // Runs what is wanted of the head: its logits, if the probe reads them, and the losses.
-  void finish(Context& cx, const Model& model, const Tensor& states) {
-    check_head(model, cx, states);
-    if (cx.watched({model.spec().main(), 0}, Site::logits)) model.head().forward(cx, states);
+  // What is wanted of the head: its logits, if the probe reads them, and the losses. The device may still be at work.
+  struct OfHead {
+    Tensor row, losses;  // logits of a row to be checked; the losses of all
+    std::vector<int32_t> targets;
+  };
+  OfHead run_head(Context& cx, const Model& model, const Tensor& states) const {
+    OfHead made{.row = logits_of_a_row(model, cx, states)};
+    if (cx.watched({model.spec().main(), 0}, Site::logits)) {
+      check_head(model, made.row);
+      model.head().forward(cx, states);
+    }
+    if (losses == nullptr) return made;
+    made.targets = targets();
+    made.losses = loss(cx, model, states, made.targets, 1).losses;
+    return made;
+  }
+  void finish(const Model& model, const OfHead& made) {
+    check_head(model, made.row);
     if (losses == nullptr) return;
-    const std::vector<float> of_rows = host_floats(loss(cx, model, states, 1).losses);
+    const std::vector<float> of_rows = host_floats(made.losses);
     check_finite(model, "a loss", of_rows);
-    const std::vector<int32_t> wanted = targets();
-    for (size_t r = 0; r < wanted.size(); ++r) {
-      if (wanted[r] != TokenText::kIgnored) (*losses)[static_cast<size_t>(at.rows[r].text)].push_back(of_rows[r]);
+    for (size_t r = 0; r < of_rows.size(); ++r) {
+      if (made.targets[r] != TokenText::kIgnored) (*losses)[static_cast<size_t>(at.rows[r].text)].push_back(of_rows[r]);
     }
   }
 };
@@ -132,13 +146,13 @@ void Reader::whole(Pass& pass, size_t first, size_t end, bool again) {
     input.source_ids = cx.upload(source_ids);
     input.source_rows = &source_rows;
   }
-  const Tensor states = model_.states(cx, input);
+  const Pass::OfHead head = pass.run_head(cx, model_, model_.states(cx, input));
   if (checked.found()) {
     whole(pass, first, end, true);
     QKV_FAIL("the states of a pass over texts ", first, " to ", end - 1, " are not finite, once in two passes",
              Hint("passes are repeatable: look at the memory of the device"));
   }
-  pass.finish(cx, model_, states);
+  pass.finish(model_, head);
   if (pass.probe != nullptr) pass.probe->end();
 }
 
@@ -173,7 +187,7 @@ void Reader::in_chunks(Pass& pass, size_t text) {
     }
     if (pass.probe != nullptr) pass.probe->begin(cx, pass.at);
     const Tensor in = cx.upload(std::span(ids).subspan(first, count));
-    pass.finish(cx, model_, model_.next_states(cx, in, pages, nullptr));
+    pass.finish(model_, pass.run_head(cx, model_, model_.next_states(cx, in, pages, nullptr)));
     if (pass.probe != nullptr) pass.probe->end();
     first += count;
   }
@@ -246,8 +260,8 @@ std::vector<double> Reader::backward(std::span<const TokenText> texts, ReadingPr
       input.source_rows = &source_rows;
     }
     const Tensor states = model_.states(cx, input);
-    check_head(model_, cx, states);
-    const ops::Loss loss = pass.loss(cx, model_, states, static_cast<double>(counted));
+    check_head(model_, logits_of_a_row(model_, cx, states));
+    const ops::Loss loss = pass.loss(cx, model_, states, targets, static_cast<double>(counted));
     const std::vector<float> value = host_floats(loss.loss);
     check_finite(model_, "the loss of text " + std::to_string(i), value);
     tape.backward(cx, loss.loss);

@@ -47,8 +47,9 @@ struct Place {
   int64_t shift;
 };
 
-// wide: out = sum (+ bias), f32 or bf16; joined: + other. In bf16 alone: sum (+ bias), and forward and backward of Fused.
-enum class FinishKind { wide, joined, narrow, forward, backward };
+// wide: out = sum (+ bias), f32 or bf16; joined: + other. bare: out = sum, f32. In bf16 alone: sum (+ bias), and forward and
+// backward of Fused.
+enum class FinishKind { wide, joined, bare, narrow, forward, backward };
 
 __device__ inline uint32_t pack(float low, float high) {
   const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
@@ -208,6 +209,40 @@ struct Finisher {
       reinterpret_cast<__nv_bfloat16*>(to)[k] = __float2bfloat16_rn(v);
     } else {
       reinterpret_cast<float*>(to)[k] = v;
+    }
+  }
+};
+
+// Straight from the registers, for products whose k is so long that the end hardly counts: the ring has the shared memory.
+template <>
+struct Finisher<FinishKind::bare> {
+  static constexpr int kUnits = 4, kBytes = 0;
+
+  const FinishArgs& args;
+  const Target& target;
+  const Place& place;
+  uint32_t buffer;
+  int lane;
+
+  __device__ void begin() const {}
+
+  template <class F>
+  __device__ void run(F sums) const {
+    const float scale = args.scaling();
+#pragma unroll
+    for (int unit = 0; unit < kUnits; ++unit) {
+      const int m = place.m + unit / 2 * 64 + lane / 4, n = place.n + unit % 2 * 64 + lane % 4 * 2;
+      auto* to = reinterpret_cast<float*>(target.out.at(m, n) + place.shift);
+      const float* s = sums(unit);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        if (n + 8 * j >= target.columns) continue;  // columns are even
+#pragma unroll
+        for (int low = 0; low < 2; ++low) {
+          const float2 two = make_float2(scale * s[4 * j + 2 * low], scale * s[4 * j + 2 * low + 1]);
+          if (m + 8 * low < place.end_m) *reinterpret_cast<float2*>(to + 8 * low * target.out.row + 8 * j) = two;
+        }
+      }
     }
   }
 };

@@ -24,7 +24,7 @@ constexpr int kSharedLimit = 232448;
 template <int kTransposedA, int kTransposedB, FinishKind kFinishKind, bool kSumsOfA = false>
 struct Config {
   static constexpr int kA = kTransposedA, kB = kTransposedB;
-  static constexpr bool kSets = kA == kB && (kFinishKind == FinishKind::narrow || kFinishKind == FinishKind::wide);
+  static constexpr bool kSets = kA == kB && (kFinishKind == FinishKind::narrow || kFinishKind == FinishKind::bare);
   using Finish = Finisher<kFinishKind>;
   static constexpr int kFinishBytes = 4 * kConsumers * Finish::kBytes;
   static constexpr bool kOnes = kSumsOfA;
@@ -259,8 +259,9 @@ bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside,
   if (p.a.k != 1) {
     if (p.b.k == 1) return false;
     if (kind == joined) return run<Config<1, 1, joined>>(exec, p, beside, job);
-    return p.sums_of_a != nullptr ? run<Config<1, 1, wide, true>>(exec, p, beside, job)
-                                  : run<Config<1, 1, wide>>(exec, p, beside, job);
+    if (kind != bare) return false;
+    return p.sums_of_a != nullptr ? run<Config<1, 1, bare, true>>(exec, p, beside, job)
+                                  : run<Config<1, 1, bare>>(exec, p, beside, job);
   }
   const bool transposed = p.b.k != 1;
   switch (kind) {
@@ -274,6 +275,8 @@ bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside,
       return !transposed && run<Config<0, 0, forward>>(exec, p, beside, job);
     case backward:
       return transposed && run<Config<0, 1, backward>>(exec, p, beside, job);
+    case bare:
+      break;
   }
   return false;
 }
@@ -354,7 +357,9 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p, std::span<cons
   job.by_band = Divider(static_cast<uint64_t>(job.columns) * kBand);
   if (p.grouped == Grouped::inner || p.pieces > 1) job.next_out = p.out_group * size_of(p.out.dtype);
   job.next_sums = p.sums_group;
+  const bool bare = p.a.k != 1 && p.out.dtype == DType::f32 && p.bias.data == nullptr && p.n % 2 == 0;
   const FinishKind kind = !narrow && (p.add || p.residual.data != nullptr) ? FinishKind::joined
+                          : bare                                           ? FinishKind::bare
                           : !narrow                                        ? FinishKind::wide
                           : f.kind == Fused::Kind::none                    ? FinishKind::narrow
                           : f.kind == Fused::Kind::forward                 ? FinishKind::forward
