@@ -34,6 +34,19 @@ void append_positions(std::vector<PassTexts::At>& to, size_t text, size_t count)
   for (size_t i = 0; i < count; ++i) to.push_back({static_cast<int32_t>(text), static_cast<int32_t>(i)});
 }
 
+// `allowed`: a number outside that may stand there.
+void check_ids(const char* what, size_t text, std::span<const int32_t> ids, int64_t vocabulary, int32_t allowed = 0) {
+  const auto limit = static_cast<uint32_t>(vocabulary);
+  uint32_t outside = 0;
+  for (const int32_t id : ids) outside |= static_cast<uint32_t>(static_cast<uint32_t>(id) >= limit && id != allowed);
+  if (outside == 0 || vocabulary == 0) return;
+  const auto bad = std::find_if(ids.begin(), ids.end(), [&](int32_t id) {
+    return static_cast<uint32_t>(id) >= limit && id != allowed;
+  });
+  QKV_FAIL(what, " ", bad - ids.begin(), " of text ", text, " is ", *bad, " but must be in [0, ", vocabulary, ")",
+           Hint("check the tokenizer against the model"));
+}
+
 }  // namespace
 
 // State shared by the passes of one call.
@@ -79,8 +92,13 @@ struct Reader::Pass {
     if (losses == nullptr) return;
     const std::vector<float> of_rows = host_floats(made.losses);
     check_finite(model, "a loss", of_rows);
-    for (size_t r = 0; r < of_rows.size(); ++r) {
-      if (made.targets[r] != TokenText::kIgnored) (*losses)[static_cast<size_t>(at.rows[r].text)].push_back(of_rows[r]);
+    for (size_t r = 0; r < of_rows.size();) {  // rows of a text lie together
+      const int32_t text = at.rows[r].text;
+      std::vector<float>& mine = (*losses)[static_cast<size_t>(text)];
+      mine.reserve(at.texts[static_cast<size_t>(text)].ids.size());
+      for (; r < of_rows.size() && at.rows[r].text == text; ++r) {
+        if (made.targets[r] != TokenText::kIgnored) mine.push_back(of_rows[r]);
+      }
     }
   }
 };
@@ -110,6 +128,10 @@ void Reader::check(std::span<const TokenText> texts, bool scored) const {
               Hint(has_source ? "give pairs, source<TAB>target" : "give texts alone"));
     QKV_CHECK(text.targets.empty() || text.targets.size() == text.ids.size(), "text ", i, " has ", text.ids.size(),
               " tokens and ", text.targets.size(), " targets", Hint("one for each token"));
+    check_ids("token", i, text.ids, spec.vocabulary);
+    check_ids("target", i, text.targets, spec.vocabulary, TokenText::kIgnored);
+    check_ids("token of the source", i, text.source,
+              spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary);
     QKV_CHECK(!scored || spec.kind != ModelSpec::Kind::encoder_only || !text.targets.empty(), "a ", spec.family,
               " sees the tokens after a row too: text ", i, " has no loss without targets",
               Hint("hide some tokens and say what stands there"));
@@ -120,6 +142,7 @@ void Reader::check(std::span<const TokenText> texts, bool scored) const {
 void Reader::whole(Pass& pass, size_t first, size_t end, bool again) {
   arena_.rewind({});
   Context cx = engine_.context(arena_, options_.precision);
+  cx.indices_checked = true;
   FiniteProbe checked(model_, pass.probe);
   cx.probe = &checked;
   std::vector<int32_t> ids, lengths, source_ids, source_lengths;
