@@ -9,88 +9,51 @@ namespace qkv::kernels::cuda {
 template <int N>
 struct Wgmma;
 
-template <>
-struct Wgmma<128> {
-  template <int kA, int kB>
-  static __device__ __forceinline__ void multiply(float (&d)[64], uint64_t a, uint64_t b, int add) {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, "
-        "%11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, "
-        "%31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, "
-        "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, p, 1, 1, %67, %68; "
-        "\n}\n"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
-          "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
-          "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
-          "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]),
-          "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]),
-          "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
-          "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]),
-          "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
-        : "l"(a), "l"(b), "r"(add), "n"(kA), "n"(kB));
-  }
-};
+// Sums as the instruction lists them, ten names or eight registers at a time.
+#define QKV_NAMES(ten)                                                                                          \
+  "%" #ten "0, %" #ten "1, %" #ten "2, %" #ten "3, %" #ten "4, %" #ten "5, %" #ten "6, %" #ten "7, %" #ten "8, %" #ten \
+  "9, "
+#define QKV_NAMES_TO_60 QKV_NAMES() QKV_NAMES(1) QKV_NAMES(2) QKV_NAMES(3) QKV_NAMES(4) QKV_NAMES(5)
+#define QKV_NAMES_TO_90 QKV_NAMES_TO_60 QKV_NAMES(6) QKV_NAMES(7) QKV_NAMES(8)
+#define QKV_FOUR(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define QKV_SUMS(i) QKV_FOUR(i), QKV_FOUR(i + 4)
+#define QKV_SUMS_TO_64 \
+  QKV_SUMS(0), QKV_SUMS(8), QKV_SUMS(16), QKV_SUMS(24), QKV_SUMS(32), QKV_SUMS(40), QKV_SUMS(48), QKV_SUMS(56)
+#define QKV_SUMS_TO_96 QKV_SUMS_TO_64, QKV_SUMS(64), QKV_SUMS(72), QKV_SUMS(80), QKV_SUMS(88)
 
-template <>
-struct Wgmma<136> {
-  template <int kA, int kB>
-  static __device__ __forceinline__ void multiply(float (&d)[68], uint64_t a, uint64_t b, int add) {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %70, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n136k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, "
-        "%11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, "
-        "%31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, "
-        "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, %66, %67}, %68, %69, p, "
-        "1, 1, %71, %72; "
-        "\n}\n"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
-          "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
-          "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
-          "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]),
-          "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]),
-          "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
-          "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]),
-          "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), "+f"(d[64]),
-          "+f"(d[65]), "+f"(d[66]), "+f"(d[67])
-        : "l"(a), "l"(b), "r"(add), "n"(kA), "n"(kB));
+// n columns, half as many sums; a, b, add, kA and kB are named by the numbers after them.
+#define QKV_WGMMA(n, names, sums, a_name, b_name, add_name, a_major, b_major)                              \
+  template <>                                                                                              \
+  struct Wgmma<n> {                                                                                        \
+    template <int kA, int kB>                                                                              \
+    static __device__ __forceinline__ void multiply(float (&d)[n / 2], uint64_t a, uint64_t b, int add) {  \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #add_name                                          \
+                   ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n "k16.f32.bf16.bf16 {" names "}, %" #a_name \
+                   ", %" #b_name ", p, 1, 1, %" #a_major ", %" #b_major ";\n}\n"                           \
+                   : sums                                                                                  \
+                   : "l"(a), "l"(b), "r"(add), "n"(kA), "n"(kB));                                          \
+    }                                                                                                      \
   }
-};
+#define QKV_COMMA ,
 
-template <>
-struct Wgmma<256> {
-  template <int kA, int kB>
-  static __device__ __forceinline__ void multiply(float (&d)[128], uint64_t a, uint64_t b, int add) {
-    asm volatile(
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, "
-        "%11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, "
-        "%31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, "
-        "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, %66, %67, %68, %69, %70, "
-        "%71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, "
-        "%91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, "
-        "%109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, "
-        "%125, %126, %127}, %128, %129, p, 1, 1, %131, %132; "
-        "\n}\n"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
-          "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
-          "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
-          "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]),
-          "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]),
-          "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
-          "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]),
-          "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), "+f"(d[64]),
-          "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]), "+f"(d[72]),
-          "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), "+f"(d[80]),
-          "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), "+f"(d[88]),
-          "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]), "+f"(d[96]),
-          "+f"(d[97]), "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103]), "+f"(d[104]),
-          "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111]),
-          "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), "+f"(d[118]),
-          "+f"(d[119]), "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]),
-          "+f"(d[126]), "+f"(d[127])
-        : "l"(a), "l"(b), "r"(add), "n"(kA), "n"(kB));
-  }
-};
+QKV_WGMMA(128, QKV_NAMES_TO_60 "%60, %61, %62, %63", QKV_SUMS_TO_64, 64, 65, 66, 67, 68);
+QKV_WGMMA(136, QKV_NAMES_TO_60 "%60, %61, %62, %63, %64, %65, %66, %67", QKV_SUMS_TO_64 QKV_COMMA QKV_FOUR(64), 68, 69,
+          70, 71, 72);
+QKV_WGMMA(192, QKV_NAMES_TO_90 "%90, %91, %92, %93, %94, %95", QKV_SUMS_TO_96, 96, 97, 98, 99, 100);
+QKV_WGMMA(200, QKV_NAMES_TO_90 "%90, %91, %92, %93, %94, %95, %96, %97, %98, %99",
+          QKV_SUMS_TO_96 QKV_COMMA QKV_FOUR(96), 100, 101, 102, 103, 104);
+QKV_WGMMA(256, QKV_NAMES_TO_90 QKV_NAMES(9) QKV_NAMES(10) QKV_NAMES(11) "%120, %121, %122, %123, %124, %125, %126, %127",
+          QKV_SUMS_TO_96 QKV_COMMA QKV_SUMS(96) QKV_COMMA QKV_SUMS(104) QKV_COMMA QKV_SUMS(112) QKV_COMMA QKV_SUMS(120),
+          128, 129, 130, 131, 132);
+
+#undef QKV_COMMA
+#undef QKV_WGMMA
+#undef QKV_SUMS_TO_96
+#undef QKV_SUMS_TO_64
+#undef QKV_SUMS
+#undef QKV_FOUR
+#undef QKV_NAMES_TO_90
+#undef QKV_NAMES_TO_60
+#undef QKV_NAMES
 
 }  // namespace qkv::kernels::cuda

@@ -1,5 +1,5 @@
-// What a warp does with its sums of a tile, 2 x 16 rows by 128 columns: through shared memory, so that whole lines are read
-// and written. A warp is alone here while others multiply, so all that can be is loaded ahead and side by side.
+// What a warp does with its sums of a tile, 2 x 16 rows by 128 or 192 columns: through shared memory, so that whole lines
+// are read and written. A warp is alone here while others multiply, so all that can be is loaded ahead and side by side.
 #pragma once
 
 #include "kernels/cuda/formulas.h"
@@ -7,8 +7,6 @@
 #include "kernels/cuda/tma.h"
 
 namespace qkv::kernels::cuda {
-
-constexpr int kTileColumns = 128;
 
 // A matrix of f32 or bf16 with its rows apart.
 struct Plane {
@@ -74,12 +72,13 @@ __device__ inline void wait_for_chunks() {
   __syncwarp();
 }
 
-// Finishes in f32, 16 x 64 sums at a time: four such units, 16 chunks of four numbers a row. Shared memory: the sums, and
-// what is added to this unit and the next.
-template <FinishKind kKind>
+// Finishes in f32, 16 x 64 sums at a time: such units side by side, 16 chunks of four numbers a row. Shared memory: the sums,
+// and what is added to this unit and the next.
+template <FinishKind kKind, int kColumns>
 struct Finisher {
   static constexpr bool kJoined = kKind == FinishKind::joined;
-  static constexpr int kUnits = 4, kUnitBytes = 4096, kBytes = (kJoined ? 3 : 1) * kUnitBytes;
+  static constexpr int kAcross = kColumns / 64, kUnits = 2 * kAcross, kUnitBytes = 4096,
+                       kBytes = (kJoined ? 3 : 1) * kUnitBytes;
 
   const FinishArgs& args;
   const Target& target;
@@ -88,8 +87,8 @@ struct Finisher {
   int lane;
 
   __device__ static uint32_t at(int r, int c) { return static_cast<uint32_t>(r * 256 + ((c ^ (r & 7) * 2) * 16)); }
-  __device__ int row_of(int unit) const { return place.m + unit / 2 * 64; }
-  __device__ int column() const { return place.n + lane % 16 * 4; }
+  __device__ int row_of(int unit) const { return place.m + unit / kAcross * 64; }
+  __device__ int column(int unit) const { return place.n + unit % kAcross * 64 + lane % 16 * 4; }
 
   // Before there are sums.
   __device__ void begin() const {
@@ -99,9 +98,9 @@ struct Finisher {
   // Calls for what a unit is joined with.
   __device__ void fetch(int unit) const {
     if (kJoined && unit < kUnits) {
-      const int m = row_of(unit) + lane / 16, left = target.columns - (column() + unit % 2 * 64);
+      const int m = row_of(unit) + lane / 16, left = target.columns - column(unit);
       const int size = args.other.narrow ? 2 : 4, bytes = min(max(left, 0), 4) * size;
-      const std::byte* from = args.other.at(m, column() + unit % 2 * 64) + place.shift;
+      const std::byte* from = args.other.at(m, column(unit)) + place.shift;
       const uint32_t to = buffer + (1 + unit % 2) * kUnitBytes;
       const int64_t step = 2 * args.other.row * size;
 #pragma unroll
@@ -132,7 +131,7 @@ struct Finisher {
   }
 
   __device__ void finish(int unit) const {
-    const int n = column() + unit % 2 * 64, count = target.columns - n;
+    const int n = column(unit), count = target.columns - n;
     const int m = row_of(unit) + lane / 16, rows = count > 0 ? place.end_m - m : 0;
     float bias[4] = {};
     if (target.bias) load_bias(n, bias);
@@ -180,10 +179,10 @@ struct Finisher {
   __device__ void run(F sums) const {
 #pragma unroll 1
     for (int unit = 0; unit < kUnits; ++unit) {
-      if (unit == 0) put(sums(0));
-      if (unit == 1) put(sums(1));
-      if (unit == 2) put(sums(2));
-      if (unit == 3) put(sums(3));
+#pragma unroll
+      for (int u = 0; u < kUnits; ++u) {  // numbers of registers are constants
+        if (unit == u) put(sums(u));
+      }
       if (kJoined) asm volatile("cp.async.wait_group 1;" ::: "memory");
       __syncwarp();
       finish(unit);
@@ -214,9 +213,9 @@ struct Finisher {
 };
 
 // Straight from the registers, for products whose k is so long that the end hardly counts: the ring has the shared memory.
-template <>
-struct Finisher<FinishKind::bare> {
-  static constexpr int kUnits = 4, kBytes = 0;
+template <int kColumns>
+struct Finisher<FinishKind::bare, kColumns> {
+  static constexpr int kAcross = kColumns / 64, kUnits = 2 * kAcross, kBytes = 0;
 
   const FinishArgs& args;
   const Target& target;
@@ -231,7 +230,7 @@ struct Finisher<FinishKind::bare> {
     const float scale = args.scaling();
 #pragma unroll
     for (int unit = 0; unit < kUnits; ++unit) {
-      const int m = place.m + unit / 2 * 64 + lane / 4, n = place.n + unit % 2 * 64 + lane % 4 * 2;
+      const int m = place.m + unit / kAcross * 64 + lane / 4, n = place.n + unit % kAcross * 64 + lane % 4 * 2;
       auto* to = reinterpret_cast<float*>(target.out.at(m, n) + place.shift);
       const float* s = sums(unit);
 #pragma unroll

@@ -28,16 +28,88 @@ __device__ __forceinline__ void with_activation(Activation act, F f) {
   }
 }
 
-// In bf16, 16 x 128 sums at a time: two such units, 16 chunks of eight numbers a row. Shared memory: the sums, and
+// Four matrices of 8 x 8, as the tensor core leaves them, to rows in shared memory.
+__device__ inline void write_fragments(uint32_t at, const uint32_t (&v)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(v[0]), "r"(v[1]),
+               "r"(v[2]), "r"(v[3])
+               : "memory");
+}
+
+// Of this thread's columns, all called for at once; those outside are never stored, whatever was added.
+template <int kPairs>
+__device__ void load_bias(const Target& target, const Place& place, int lane, float2 (&bias)[kPairs]) {
+  const auto at = [&](int j) {
+    return target.bias.at(place.bias_row, min(place.n + 8 * j, target.columns - 8) + 2 * (lane % 4));
+  };
+  if (target.bias.narrow) {
+    uint32_t raw[kPairs];
+#pragma unroll
+    for (int j = 0; j < kPairs; ++j) raw[j] = *reinterpret_cast<const uint32_t*>(at(j));
+#pragma unroll
+    for (int j = 0; j < kPairs; ++j) bias[j] = unpack(raw[j]);
+  } else {
+#pragma unroll
+    for (int j = 0; j < kPairs; ++j) bias[j] = *reinterpret_cast<const float2*>(at(j));
+  }
+}
+
+// Sums (+ bias, of tiles of 128 columns) rounded, 16 x 64 at a time: 8 chunks of eight numbers a row.
+template <int kColumns>
+struct Finisher<FinishKind::narrow, kColumns> {
+  static constexpr bool kBias = kColumns == 128;
+  static constexpr int kAcross = kColumns / 64, kUnits = 2 * kAcross, kUnitBytes = 2048, kBytes = 2 * kUnitBytes;
+
+  const FinishArgs& args;
+  const Target& target;
+  const Place& place;
+  uint32_t buffer;
+  int lane;
+
+  __device__ void begin() const {}
+
+  template <class F>
+  __device__ void run(F sums) const {
+    const float scale = args.scaling();
+    const int r = lane % 16;
+    const bool biased = kBias && target.bias;
+    float2 bias[kBias ? kColumns / 8 : 1] = {};
+    if (biased) load_bias(target, place, lane, bias);
+#pragma unroll
+    for (int unit = 0; unit < kUnits; ++unit) {
+      const uint32_t here = buffer + unit % 2 * kUnitBytes;
+      const float* s = sums(unit);
+#pragma unroll
+      for (int j = 0; j < 8; j += 2) {
+        uint32_t v[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const float2 b = bias[kBias ? unit % kAcross * 8 + j + i / 2 : 0];
+          const float low = s[4 * j + 2 * i], high = s[4 * j + 2 * i + 1];
+          v[i] = biased ? pack(low + b.x, high + b.y) : pack(scale * low, scale * high);
+        }
+        write_fragments(here + r * 128 + ((j + lane / 16) ^ (r & 7)) * 16, v);
+      }
+      __syncwarp();  // nobody is further than the next unit, which has the other half of the buffer
+      const int m = place.m + unit / kAcross * 64 + lane / 8, n = place.n + unit % kAcross * 64 + lane % 8 * 8;
+      std::byte* to = target.out.at(m, n);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int row = 4 * i + lane / 8;
+        const uint4 chunk = read_chunk(here + row * 128 + ((lane % 8) ^ (row & 7)) * 16);
+        if (n < target.columns && m + 4 * i < place.end_m) {
+          *reinterpret_cast<uint4*>(to + i * 8 * target.out.row) = chunk;
+        }
+      }
+    }
+  }
+};
+
+// Activations, 16 x 128 sums at a time: two such units, 16 chunks of eight numbers a row. Shared memory: the sums, and
 // up to two inputs.
 template <FinishKind kKind>
-requires(kKind != FinishKind::wide && kKind != FinishKind::joined && kKind != FinishKind::bare)
-struct Finisher<kKind> {
+requires(kKind == FinishKind::forward || kKind == FinishKind::backward) struct Finisher<kKind, 128> {
   static constexpr bool kBackward = kKind == FinishKind::backward;
-  static constexpr int kUnits = 2, kUnitBytes = 4096,
-                       kInputs = kKind == FinishKind::narrow ? 0
-                                 : kBackward                 ? 2
-                                                             : 1,
+  static constexpr int kColumns = 128, kUnits = 2, kUnitBytes = 4096, kInputs = kBackward ? 2 : 1,
                        kBytes = (1 + kInputs) * kUnitBytes;
 
   const FinishArgs& args;
@@ -75,7 +147,7 @@ struct Finisher<kKind> {
         fetch_from(args.pre, 0, buffer + kUnitBytes);
         fetch_from(args.pre, 1, buffer + 2 * kUnitBytes);
       }
-    } else if constexpr (kInputs > 0) {
+    } else {
       if (args.gate) fetch_from(args.gate, unit, buffer + kUnitBytes);
     }
   }
@@ -85,35 +157,22 @@ struct Finisher<kKind> {
   __device__ void put(const float* sums) const {
     const int r = lane % 16;
     const uint32_t row = buffer + r * 256;
-    float2 bias[kTileColumns / 8] = {};
-    if (kBias) load_bias(bias);
-    const float scale = kKind == FinishKind::narrow && !kBias ? args.scaling() : 1.0F;
+    float2 bias[kColumns / 8] = {};
+    if (kBias) load_bias(target, place, lane, bias);
 #pragma unroll
-    for (int j = 0; j < kTileColumns / 8; j += 2) {
+    for (int j = 0; j < kColumns / 8; j += 2) {
       const float* s = sums + 4 * j;
       uint32_t v[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const float2 b = bias[j + i / 2];
-        v[i] = kBias                         ? pack(s[2 * i] + b.x, s[2 * i + 1] + b.y)
-               : kKind == FinishKind::narrow ? pack(scale * s[2 * i], scale * s[2 * i + 1])
-                                             : pack(s[2 * i], s[2 * i + 1]);
+        v[i] = kBias ? pack(s[2 * i] + b.x, s[2 * i + 1] + b.y) : pack(s[2 * i], s[2 * i + 1]);
       }
-      asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
-                       row + ((j + lane / 16) ^ (r & 7)) * 16),
-                   "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3])
-                   : "memory");
+      write_fragments(row + ((j + lane / 16) ^ (r & 7)) * 16, v);
     }
   }
 
   __device__ void finish(int unit) const {
-    if constexpr (kKind == FinishKind::narrow) {
-      store(target.out, unit);
-    } else {
-      activate(unit);
-    }
-  }
-  __device__ void activate(int unit) const {
     if (!kBackward && args.pre) store(args.pre, unit);
     with_activation(args.form.act, [&](Activation act) {
       Gating form = args.form;
@@ -156,23 +215,6 @@ struct Finisher<kKind> {
   }
 
  private:
-  // Of this thread's columns, all called for at once; those outside are never stored, whatever was added.
-  __device__ void load_bias(float2 (&bias)[kTileColumns / 8]) const {
-    const auto at = [&](int j) {
-      return target.bias.at(place.bias_row, min(place.n + 8 * j, target.columns - 8) + 2 * (lane % 4));
-    };
-    if (target.bias.narrow) {
-      uint32_t raw[kTileColumns / 8];
-#pragma unroll
-      for (int j = 0; j < kTileColumns / 8; ++j) raw[j] = *reinterpret_cast<const uint32_t*>(at(j));
-#pragma unroll
-      for (int j = 0; j < kTileColumns / 8; ++j) bias[j] = unpack(raw[j]);
-    } else {
-#pragma unroll
-      for (int j = 0; j < kTileColumns / 8; ++j) bias[j] = *reinterpret_cast<const float2*>(at(j));
-    }
-  }
-
   // The sums as they are.
   __device__ void store(const Plane& plane, int unit) const {
     const int rows = rows_left(unit);

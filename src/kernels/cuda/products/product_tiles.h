@@ -36,6 +36,7 @@ struct Job {
   Member members[kMostInSet];
   bool stacked = false;
   int k = 0;
+  int tile_columns = 128;
   int rows = 0, columns = 0;    // of tiles, of all members
   int pieces = 1, piece_k = 0;  // k cut into pieces, whole outputs of each behind one another
   Divider by_piece, by_band;    // tiles of a piece or group of k, of a band
@@ -81,7 +82,7 @@ struct TileList {
   __device__ int2 place(int t, int high) const {
     const int band = job.by_band(t), i = t - band * kBand * job.columns, some = min(kBand, high - band * kBand);
     const int column = some == kBand ? i / kBand : i / some;
-    return {(band * kBand + i - column * some) * kTileRows, column * kTileColumns};
+    return {(band * kBand + i - column * some) * kTileRows, column * job.tile_columns};
   }
 
   __device__ Tile operator()(int t) const {

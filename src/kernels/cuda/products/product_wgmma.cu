@@ -1,5 +1,5 @@
-// Products of many rows of bf16 on Hopper. Tiles of 128 x 128 outputs go through a ring of stages that the copy engine fills
-// and wgmma reads; while one warpgroup finishes its tile, the other multiplies the next one.
+// Products of many rows of bf16 on Hopper. Tiles of 128 x 128 or 128 x 192 outputs go through a ring of stages that the copy
+// engine fills and wgmma reads; while one warpgroup finishes its tile, the other multiplies the next one.
 //
 // The order is that of product_mma: one chain of k16 steps per output, so both give the same bits whatever the tiles. What
 // lies past the end of k arrives as zeros and leaves the sums as they are.
@@ -15,25 +15,31 @@ namespace qkv::kernels::cuda {
 namespace {
 
 constexpr int kConsumers = 2;
-constexpr int kABytes = kTileRows * 128, kBBytes = kTileColumns * 128, kLoaded = kABytes + kBBytes;
+constexpr int kABytes = kTileRows * 128;
 constexpr int kBarrierBytes = 128, kTableBytes = 4 * (kMostGroups + 1);
 constexpr int kSharedLimit = 232448;
 
 // kA, kB: 1 where the operand lies with its rows together in memory. With kOnes, b has eight more columns in a panel that is
 // never loaded, of ones and zeros: the first of them gives the sums of a.
-template <int kTransposedA, int kTransposedB, FinishKind kFinishKind, bool kSumsOfA = false>
+template <int kTransposedA, int kTransposedB, FinishKind kFinishKind, int kTileColumns = 128, bool kSumsOfA = false>
 struct Config {
   static constexpr int kA = kTransposedA, kB = kTransposedB;
   static constexpr bool kSets = kA == kB && (kFinishKind == FinishKind::narrow || kFinishKind == FinishKind::bare);
-  using Finish = Finisher<kFinishKind>;
+  using Finish = Finisher<kFinishKind, kTileColumns>;
+  static constexpr int kTile = kTileColumns, kLoaded = kABytes + kTile * 128;
   static constexpr int kFinishBytes = 4 * kConsumers * Finish::kBytes;
   static constexpr bool kOnes = kSumsOfA;
-  static constexpr int kColumns = kTileColumns + (kOnes ? 8 : 0), kStage = kLoaded + (kOnes ? kPanel : 0);
+  static constexpr int kColumns = kTile + (kOnes ? 8 : 0), kStage = kLoaded + (kOnes ? kPanel : 0);
   static constexpr int kRest = kFinishBytes + kBarrierBytes + 1024;
   static constexpr int kStages = (kSharedLimit - kTableBytes - kRest) / kStage;
   static constexpr int kShared = kStages * kStage + kRest;
   static_assert(8 * (2 * kStages + kConsumers) <= kBarrierBytes);
 };
+
+// Wider tiles read less for as many products, but fill the processors and the columns less evenly, and leave no registers for
+// what else is done with the sums.
+constexpr int kFarColumns = 192;
+constexpr double kFarTime = 1.43;  // of such a tile, in those of 128 columns
 
 struct Maps {
   CUtensorMap a, b;
@@ -53,7 +59,7 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
   using Grouped = ProductArgs::Grouped;
   extern __shared__ uint8_t raw[];
   __shared__ int first_tiles[kMostGroups + 1];
-  constexpr int kStage = C::kStage;
+  constexpr int kStage = C::kStage, kLoaded = C::kLoaded, kTile = C::kTile;
   const uint32_t base = (shared_address(raw) + 1023) & ~1023U, buffers = base + C::kStages * kStage,
                  barriers = buffers + C::kFinishBytes;
   const auto full = [&](int s) { return barriers + 8 * s; };
@@ -108,7 +114,7 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
         if (C::kB == 0) {
           load_tile(at_b, &b, k, tile.n, of_b, full(stage));
         } else {
-          for (int j = 0; j < kTileColumns / 64; ++j)
+          for (int j = 0; j < kTile / 64; ++j)
             load_tile(at_b + j * kPanel, &b, tile.n + 64 * j, k, of_b, full(stage));
         }
         if (++stage == C::kStages) {
@@ -190,7 +196,7 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
     if (C::kOnes && tile.n == 0) {
       multiply(std::integral_constant<int, C::kColumns>());
     } else {
-      multiply(std::integral_constant<int, kTileColumns>());
+      multiply(std::integral_constant<int, kTile>());
     }
     if constexpr (C::kOnes) {
       float* to = job.members[tile.member].target.sums_of_a;
@@ -199,13 +205,12 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const int m = place.m + i / 2 * 64 + i % 2 * 8 + lane / 4;
-          if (m < tile.end_m) to[m] = sums[i / 2][kTileColumns / 2 + i % 2 * 2];
+          if (m < tile.end_m) to[m] = sums[i / 2][kTile / 2 + i % 2 * 2];
         }
       }
     }
-    constexpr int kUnitSums = kTileColumns / C::Finish::kUnits;
-    finisher.run(
-        [&](int unit) { return sums[unit * kUnitSums / (kTileColumns / 2)] + unit * kUnitSums % (kTileColumns / 2); });
+    constexpr int kUnitSums = kTile / C::Finish::kUnits;
+    finisher.run([&](int unit) { return sums[unit * kUnitSums / (kTile / 2)] + unit * kUnitSums % (kTile / 2); });
   }
 }
 
@@ -233,7 +238,7 @@ bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside,
   AllMaps maps{};
   const int64_t groups_of_b = p.grouped == ProductArgs::Grouped::rows ? p.group_count : 1;
   const auto make = [&](Maps& to, const Operand& a, const Operand& b, int64_t m, int64_t n, int64_t k) {
-    return make_map(to.a, a, m, k, 1, kTileRows) && make_map(to.b, b, n, k, groups_of_b, kTileColumns);
+    return make_map(to.a, a, m, k, 1, kTileRows) && make_map(to.b, b, n, k, groups_of_b, C::kTile);
   };
   if (!make(maps.of[0], p.a, p.b, p.m, p.n, p.k)) return false;
   for (int i = 0; i < p.more_count; ++i) {
@@ -256,12 +261,15 @@ bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside,
 // y = x w^T; dx = dy w; dw = dy^T x.
 bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside, const Job& job, FinishKind kind) {
   using enum FinishKind;
+  const bool far = job.tile_columns == kFarColumns;
+  const auto either = [&]<int kA, int kB, FinishKind kKind, bool kSums = false>() {
+    return far ? run<Config<kA, kB, kKind, kFarColumns, kSums>>(exec, p, beside, job)
+               : run<Config<kA, kB, kKind, 128, kSums>>(exec, p, beside, job);
+  };
   if (p.a.k != 1) {
-    if (p.b.k == 1) return false;
+    if (p.b.k == 1 || (kind != joined && kind != bare)) return false;
     if (kind == joined) return run<Config<1, 1, joined>>(exec, p, beside, job);
-    if (kind != bare) return false;
-    return p.sums_of_a != nullptr ? run<Config<1, 1, bare, true>>(exec, p, beside, job)
-                                  : run<Config<1, 1, bare>>(exec, p, beside, job);
+    return p.sums_of_a != nullptr ? either.operator()<1, 1, bare, true>() : either.operator()<1, 1, bare>();
   }
   const bool transposed = p.b.k != 1;
   switch (kind) {
@@ -270,7 +278,7 @@ bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside,
     case joined:
       return transposed ? run<Config<0, 1, joined>>(exec, p, beside, job) : run<Config<0, 0, joined>>(exec, p, beside, job);
     case narrow:
-      return transposed ? run<Config<0, 1, narrow>>(exec, p, beside, job) : run<Config<0, 0, narrow>>(exec, p, beside, job);
+      return transposed ? either.operator()<0, 1, narrow>() : either.operator()<0, 0, narrow>();
     case forward:
       return !transposed && run<Config<0, 0, forward>>(exec, p, beside, job);
     case backward:
@@ -320,6 +328,25 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p, std::span<cons
                       narrow_in_chunks(f.gate) && narrow_in_chunks(f.pre) && narrow_in_chunks(f.dgate) && p.a.k == 1;
   if (f.kind != Fused::Kind::none && (!narrow || p.scale.data != nullptr)) return false;
   if (p.scale.data != nullptr && (p.scale.dtype != DType::f32 || p.bias.data != nullptr)) return false;
+  const bool bare = stacked && p.out.dtype == DType::f32 && p.bias.data == nullptr && p.n % 2 == 0;
+  const FinishKind kind = !narrow && (p.add || p.residual.data != nullptr) ? FinishKind::joined
+                          : bare                                           ? FinishKind::bare
+                          : !narrow                                        ? FinishKind::wide
+                          : f.kind == Fused::Kind::none                    ? FinishKind::narrow
+                          : f.kind == Fused::Kind::forward                 ? FinishKind::forward
+                                                                           : FinishKind::backward;
+  const int64_t out_columns = narrow ? columns : p.n;
+  // Tiles of all members, and the time they take.
+  const auto tiles_of = [&](int64_t size, int64_t each) { return (size + each - 1) / each; };
+  const auto time_of = [&](int64_t width) {
+    int64_t rows = tiles_of(p.m, kTileRows), across = tiles_of(out_columns, width);
+    for (const Beside& one : beside) (stacked ? rows : across) += tiles_of(one.size, stacked ? kTileRows : width);
+    const int64_t tiles = rows * across * p.group_count * p.pieces;
+    return static_cast<double>(tiles_of(tiles, multiprocessors())) * (width == kFarColumns ? kFarTime : 1);
+  };
+  const bool comes_far = (kind == FinishKind::narrow && p.bias.data == nullptr) || kind == FinishKind::bare;
+  const bool far = comes_far && p.grouped == Grouped::none && time_of(kFarColumns) < time_of(128);
+  const int tile_columns = far ? kFarColumns : 128;
   Job job{.finish = {.other = Plane(p.add ? p.out : p.residual),
                      .gate = Plane(f.gate),
                      .pre = Plane(f.pre),
@@ -330,20 +357,21 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p, std::span<cons
                      .factor = static_cast<float>(p.factor)},
           .stacked = stacked,
           .k = static_cast<int>(p.k),
-          .rows = static_cast<int>((p.m + kTileRows - 1) / kTileRows),
-          .columns = static_cast<int>(((narrow ? columns : p.n) + kTileColumns - 1) / kTileColumns),
+          .tile_columns = tile_columns,
+          .rows = static_cast<int>(tiles_of(p.m, kTileRows)),
+          .columns = static_cast<int>(tiles_of(out_columns, tile_columns)),
           .pieces = static_cast<int>(p.pieces),
           .piece_k = static_cast<int>(p.pieces > 1 ? p.piece_k : p.k),
           .groups = p.groups,
           .group_count = static_cast<int>(p.group_count),
           .grouped = p.grouped};
   job.members[0] = {
-      {Plane(p.out), Plane(p.bias), static_cast<int>(narrow ? columns : p.n), p.sums_of_a}, 0, static_cast<int>(p.m)};
+      {Plane(p.out), Plane(p.bias), static_cast<int>(out_columns), p.sums_of_a}, 0, static_cast<int>(p.m)};
   for (size_t i = 0; i < beside.size(); ++i) {
     const Beside& one = beside[i];
     int& tiles = stacked ? job.rows : job.columns;
-    const int first = tiles * (stacked ? kTileRows : kTileColumns);
-    tiles += static_cast<int>((one.size + kTileRows - 1) / kTileRows);
+    const int each = stacked ? kTileRows : tile_columns, first = tiles * each;
+    tiles += static_cast<int>(tiles_of(one.size, each));
     job.members[1 + i] = {{Plane(one.out), Plane(one.bias), static_cast<int>(stacked ? p.n : one.size), one.sums_of_a},
                           first,
                           static_cast<int>(stacked ? one.size : p.m)};
@@ -357,13 +385,6 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p, std::span<cons
   job.by_band = Divider(static_cast<uint64_t>(job.columns) * kBand);
   if (p.grouped == Grouped::inner || p.pieces > 1) job.next_out = p.out_group * size_of(p.out.dtype);
   job.next_sums = p.sums_group;
-  const bool bare = p.a.k != 1 && p.out.dtype == DType::f32 && p.bias.data == nullptr && p.n % 2 == 0;
-  const FinishKind kind = !narrow && (p.add || p.residual.data != nullptr) ? FinishKind::joined
-                          : bare                                           ? FinishKind::bare
-                          : !narrow                                        ? FinishKind::wide
-                          : f.kind == Fused::Kind::none                    ? FinishKind::narrow
-                          : f.kind == Fused::Kind::forward                 ? FinishKind::forward
-                                                                           : FinishKind::backward;
   return run(exec, p, beside, job, kind);
 }
 

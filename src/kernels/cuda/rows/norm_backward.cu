@@ -193,8 +193,13 @@ struct Stages {
   }
 };
 
-template <int T, class X, class Y, class W>
-__global__ void __launch_bounds__(kRowBlock, 3) norm_backward_packs(const __grid_constant__ NormBackward<X, Y, W> n) {
+// With few packs more blocks fit: a row of a whole block waits for all its threads, twice.
+template <int T, int kPacks>
+constexpr int kBlocksEach = T == kRowBlock && kPacks < kKept ? 5 : 3;
+
+template <int T, int kPacks, class X, class Y, class W>
+__global__ void __launch_bounds__(kRowBlock, kBlocksEach<T, kPacks>)
+    norm_backward_packs(const __grid_constant__ NormBackward<X, Y, W> n) {
   using In = Stages<T, X, Y>;
   constexpr int kAtOnce = kRowBlock / T;
   extern __shared__ __align__(16) unsigned char raw[];
@@ -210,12 +215,12 @@ __global__ void __launch_bounds__(kRowBlock, 3) norm_backward_packs(const __grid
   const auto column = [](int s) { return int64_t{kRowPack} * (static_cast<int>(threadIdx.x) % T + s * T); };
   const auto each = [&](auto f) {
 #pragma unroll
-    for (int s = 0; s < kKept; ++s) {
+    for (int s = 0; s < kPacks; ++s) {
       if (column(s) < n.width) f(s, column(s));
     }
   };
   const bool sums = n.partial != nullptr;
-  float u[kKept][kRowPack], dw[kKept][kRowPack] = {}, db[kKept][kRowPack] = {};
+  float u[kPacks][kRowPack], dw[kPacks][kRowPack] = {}, db[kPacks][kRowPack] = {};
   let_next_start();
   wait_for_last();
   each([&](int s, int64_t c) { load_factors(n.w, c, n.offset, u[s]); });
@@ -274,7 +279,7 @@ __global__ void __launch_bounds__(kRowBlock, 3) norm_backward_packs(const __grid
   write_piece<T>(n, reinterpret_cast<const float*>(raw));
 }
 
-constexpr int64_t kMostColumns = 8192, kMostPieces = 396;
+constexpr int64_t kMostColumns = 8192, kProcessors = 132;
 constexpr int kMostShared = 2 * kMostColumns * sizeof(double);
 
 template <auto kKernel, class N>
@@ -289,7 +294,10 @@ template <int T, class X, class Y, class W>
 int64_t run_pieces_by(const Exec& exec, NormBackward<X, Y, W>& n) {
   constexpr int64_t kAtOnce = kRowBlock / T;
   constexpr bool kPacked = X::kUnroll > 1;
-  n.rows_each = (n.rows + kMostPieces * kAtOnce - 1) / (kMostPieces * kAtOnce) * kAtOnce;
+  constexpr int kHalf = kKept / 2;
+  const bool few = T == kRowBlock && n.width <= kRowPack * T * kHalf;
+  const int64_t most = kAtOnce * kProcessors * (few ? kBlocksEach<T, kHalf> : kBlocksEach<T, kKept>);
+  n.rows_each = (n.rows + most - 1) / most * kAtOnce;
   const int64_t pieces = n.rows == 0 ? 0 : (n.rows + n.rows_each - 1) / n.rows_each;
   if (pieces == 0) return 0;
   const int64_t padded = (n.width + kRowPack - 1) / kRowPack * kRowPack;
@@ -297,7 +305,11 @@ int64_t run_pieces_by(const Exec& exec, NormBackward<X, Y, W>& n) {
   if constexpr (kPacked) {
     if (n.width <= kRowPack * T * kKept) {
       const int64_t bytes = std::max<int64_t>(Stages<T, X, Y>::bytes(n.width, n.has_also), sum_bytes);
-      launch_pieces<norm_backward_packs<T, X, Y, W>>(exec, pieces, bytes, n);
+      if (T == kRowBlock && few) {
+        launch_pieces<norm_backward_packs<T, T == kRowBlock ? kHalf : kKept, X, Y, W>>(exec, pieces, bytes, n);
+      } else {
+        launch_pieces<norm_backward_packs<T, kKept, X, Y, W>>(exec, pieces, bytes, n);
+      }
       return pieces;
     }
   }
