@@ -92,13 +92,14 @@ struct Reader::Pass {
     if (losses == nullptr) return;
     const std::vector<float> of_rows = host_floats(made.losses);
     check_finite(model, "a loss", of_rows);
-    for (size_t r = 0; r < of_rows.size();) {  // rows of a text lie together
+    const float* of_row = of_rows.data();
+    for (size_t r = 0; r < of_rows.size();) {  // stretches of one text
       const int32_t text = at.rows[r].text;
+      const size_t first = r;
+      while (r < of_rows.size() && at.rows[r].text == text && made.targets[r] != TokenText::kIgnored) ++r;
       std::vector<float>& mine = (*losses)[static_cast<size_t>(text)];
-      mine.reserve(at.texts[static_cast<size_t>(text)].ids.size());
-      for (; r < of_rows.size() && at.rows[r].text == text; ++r) {
-        if (made.targets[r] != TokenText::kIgnored) mine.push_back(of_rows[r]);
-      }
+      mine.insert(mine.end(), of_row + first, of_row + r);
+      if (r == first) ++r;
     }
   }
 };
