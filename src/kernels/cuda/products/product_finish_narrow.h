@@ -31,8 +31,7 @@ __device__ __forceinline__ void with_activation(Activation act, F f) {
 // In bf16, 16 x 128 sums at a time: two such units, 16 chunks of eight numbers a row. Shared memory: the sums, and
 // up to two inputs.
 template <FinishKind kKind>
-requires(kKind != FinishKind::wide && kKind != FinishKind::joined && kKind != FinishKind::bare)
-struct Finisher<kKind> {
+requires(kKind != FinishKind::wide && kKind != FinishKind::joined && kKind != FinishKind::bare) struct Finisher<kKind> {
   static constexpr bool kBackward = kKind == FinishKind::backward;
   static constexpr int kUnits = 2, kUnitBytes = 4096,
                        kInputs = kKind == FinishKind::narrow ? 0
