@@ -25,11 +25,11 @@ class Backward {
   const Kernels& kernels;
   const Exec& exec;
 
-  Tensor dy(const Tensor& y);                // gradient of an output; zeros if only other outputs have one
-  Tensor dy_if_any(const Tensor& y);         // the same, absent if it has none
+  Tensor dy(const Tensor& y);         // gradient of an output; zeros if only other outputs have one
+  Tensor dy_if_any(const Tensor& y);  // the same, absent if it has none
   // The same, rounded to this dtype if it is there so already; what a product dropped before it was added to y is dropped.
   Tensor dy(const Tensor& y, DType wanted, const Dropout& dropout);
-  Grad grad(const Tensor& x);                // where an input's gradient goes; undefined for constants
+  Grad grad(const Tensor& x);  // where an input's gradient goes; undefined for constants
   Grad grad(const Param& w);
   // Where the kernel that completes x's gradient in this step may write it once more, rounded for the step that made x.
   // Absent where kernels do not round, or that step does not read it so.

@@ -171,7 +171,8 @@ Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions&
 
 std::vector<Tensor> linear_set(Context& cx, const Tensor& x, std::span<const Affine> weights) {
   std::vector<Tensor> made;
-  const bool at_once = cx.tape == nullptr ? cx.kernels.linear_set != nullptr : cx.kernels.linear_backward_set != nullptr;
+  const bool at_once =
+      cx.tape == nullptr ? cx.kernels.linear_set != nullptr : cx.kernels.linear_backward_set != nullptr;
   if (!at_once || cx.guard_finite || weights.size() > kMostInSet) {
     for (const Affine& one : weights) made.push_back(linear(cx, x, *one.weight, {.bias = one.bias}));
     return made;

@@ -40,9 +40,8 @@ void check_ids(const char* what, size_t text, std::span<const int32_t> ids, int6
   uint32_t outside = 0;
   for (const int32_t id : ids) outside |= static_cast<uint32_t>(static_cast<uint32_t>(id) >= limit && id != allowed);
   if (outside == 0 || vocabulary == 0) return;
-  const auto bad = std::find_if(ids.begin(), ids.end(), [&](int32_t id) {
-    return static_cast<uint32_t>(id) >= limit && id != allowed;
-  });
+  const auto bad = std::find_if(ids.begin(), ids.end(),
+                                [&](int32_t id) { return static_cast<uint32_t>(id) >= limit && id != allowed; });
   QKV_FAIL(what, " ", bad - ids.begin(), " of text ", text, " is ", *bad, " but must be in [0, ", vocabulary, ")",
            Hint("check the tokenizer against the model"));
 }

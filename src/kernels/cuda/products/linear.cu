@@ -37,12 +37,12 @@ ProductArgs output_product(const LinearArgs& a, const Tensor& sums) {
 
 // Plain products of one x in one launch, where it can be.
 bool side_by_side(const Exec& exec, std::span<const LinearArgs> all) {
-  const bool takes = all.size() > 1 && all.size() <= kMostInSet &&
-                     std::all_of(all.begin(), all.end(), [](const LinearArgs& a) {
-                       const Epilogue& f = a.epilogue;
-                       return a.w.format().plain() && !a.groups.defined() && !f.gate.defined() && !f.pre.defined() &&
-                              !f.residual.defined() && f.form.act.kind == Activation::Kind::identity;
-                     });
+  const bool takes =
+      all.size() > 1 && all.size() <= kMostInSet && std::all_of(all.begin(), all.end(), [](const LinearArgs& a) {
+        const Epilogue& f = a.epilogue;
+        return a.w.format().plain() && !a.groups.defined() && !f.gate.defined() && !f.pre.defined() &&
+               !f.residual.defined() && f.form.act.kind == Activation::Kind::identity;
+      });
   if (!takes) return false;
   const ProductArgs first = output_product(all.front(), all.front().y);
   std::vector<Beside> beside;

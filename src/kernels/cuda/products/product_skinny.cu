@@ -235,7 +235,8 @@ bool products_of_few_rows(const Exec& exec, std::span<const LinearArgs> all) {
   }
   if (job.m <= 16) return run<Ring<32, 16, 2, 8>, Ring<64, 16, 1, 10>>(exec, job, all, outputs);
   if (job.m <= 32) {
-    if (fewest) return job.k < 4096 ? run<Ring<16, 32, 2, 8>>(exec, job, all) : run<Ring<16, 32, 2, 16>>(exec, job, all);
+    if (fewest)
+      return job.k < 4096 ? run<Ring<16, 32, 2, 8>>(exec, job, all) : run<Ring<16, 32, 2, 16>>(exec, job, all);
     return run<Ring<32, 32, 2, 6>, Ring<64, 32, 2, 4>>(exec, job, all, outputs);
   }
   if (fewest) return run<Ring<16, 64, 2, 5>>(exec, job, all);

@@ -50,7 +50,7 @@ struct Job {
 };
 
 struct Tile {
-  int m, end_m, n;        // rows and first column
+  int m, end_m, n;  // rows and first column
   int member;
   int group;              // or piece
   int first_k, steps, k;  // of the last step only the numbers below k count

@@ -114,8 +114,7 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
         if (C::kB == 0) {
           load_tile(at_b, &b, k, tile.n, of_b, full(stage));
         } else {
-          for (int j = 0; j < kTile / 64; ++j)
-            load_tile(at_b + j * kPanel, &b, tile.n + 64 * j, k, of_b, full(stage));
+          for (int j = 0; j < kTile / 64; ++j) load_tile(at_b + j * kPanel, &b, tile.n + 64 * j, k, of_b, full(stage));
         }
         if (++stage == C::kStages) {
           stage = 0;
@@ -128,8 +127,8 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
   asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
   const int consumer = warpgroup - 1, thread = static_cast<int>(threadIdx.x) % 128, warp = thread / 32,
             lane = thread % 32;
-  float sums[2][C::kColumns / 2];   // of 64 rows each
-  uint32_t at = 0;                  // steps so far, of both warpgroups
+  float sums[2][C::kColumns / 2];  // of 64 rows each
+  uint32_t at = 0;                 // steps so far, of both warpgroups
   uint32_t turns = consumer == 0 ? 1 : 0;
   bool mine = consumer == 0;
 #pragma unroll 1
@@ -173,9 +172,9 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
         for (int s = 0; s < kDepth / 16; ++s) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
-            Wgmma<kColumns>::template multiply<C::kA, C::kB>(
-                reinterpret_cast<float(&)[kColumns / 2]>(sums[half]), tile_a + half * (kPanel / 16) + s * (C::kA == 0 ? 2 : 128),
-                tile_b + s * (C::kB == 0 ? 2 : 128), s > 0 || step > 0);
+            Wgmma<kColumns>::template multiply<C::kA, C::kB>(reinterpret_cast<float(&)[kColumns / 2]>(sums[half]),
+                                                             tile_a + half * (kPanel / 16) + s * (C::kA == 0 ? 2 : 128),
+                                                             tile_b + s * (C::kB == 0 ? 2 : 128), s > 0 || step > 0);
           }
         }
         wgmma_commit();
@@ -276,7 +275,8 @@ bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside,
     case wide:
       return transposed ? run<Config<0, 1, wide>>(exec, p, beside, job) : run<Config<0, 0, wide>>(exec, p, beside, job);
     case joined:
-      return transposed ? run<Config<0, 1, joined>>(exec, p, beside, job) : run<Config<0, 0, joined>>(exec, p, beside, job);
+      return transposed ? run<Config<0, 1, joined>>(exec, p, beside, job)
+                        : run<Config<0, 0, joined>>(exec, p, beside, job);
     case narrow:
       return transposed ? either.operator()<0, 1, narrow>() : either.operator()<0, 0, narrow>();
     case forward:
@@ -304,10 +304,11 @@ bool narrow_in_chunks(const View& v) {
 bool product_of_many_rows(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside) {
   using Grouped = ProductArgs::Grouped;
   constexpr int64_t kMost = INT32_MAX / 2;
-  const bool fits = hopper() && beside.size() < kMostInSet && (p.m > 64 || p.a.k != 1) && p.k > 0 && loads_well(p.a) && loads_well(p.b) &&
-                    p.m < kMost && p.n < kMost && p.k < kMost && p.group_count <= kMostGroups && in_chunks(p.out, 4) &&
-                    in_chunks(p.residual, 4) && in_chunks(p.bias, 2) && (p.residual.data == nullptr || !p.add) &&
-                    p.out_group % 4 == 0 && (p.grouped != Grouped::inner || (p.a.k != 1 && p.b.k != 1));
+  const bool fits = hopper() && beside.size() < kMostInSet && (p.m > 64 || p.a.k != 1) && p.k > 0 && loads_well(p.a) &&
+                    loads_well(p.b) && p.m < kMost && p.n < kMost && p.k < kMost && p.group_count <= kMostGroups &&
+                    in_chunks(p.out, 4) && in_chunks(p.residual, 4) && in_chunks(p.bias, 2) &&
+                    (p.residual.data == nullptr || !p.add) && p.out_group % 4 == 0 &&
+                    (p.grouped != Grouped::inner || (p.a.k != 1 && p.b.k != 1));
   if (!fits || (p.sums_of_a != nullptr && (p.a.k == 1 || p.add || p.grouped != Grouped::none))) return false;
   for (int i = 0; i < p.more_count; ++i) {
     const ProductArgs::More& more = p.more[i];

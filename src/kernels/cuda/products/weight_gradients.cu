@@ -1,11 +1,10 @@
-#include "kernels/cuda/products/weight_gradients.h"
-
 #include <algorithm>
 #include <vector>
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/products/product.h"
+#include "kernels/cuda/products/weight_gradients.h"
 
 namespace qkv::kernels::cuda {
 namespace {
@@ -179,9 +178,8 @@ bool narrow(const LinearBackwardArgs& a) {
 // dw and db of all in one launch of the tensor cores, db as the column of dw that an input of ones has; false, and nothing is
 // done, where they do not take it.
 bool all_at_once(const Exec& exec, Args all) {
-  const bool takes = std::all_of(all.begin(), all.end(), [](const LinearBackwardArgs& a) {
-    return a.dw && narrow(a) && in_packs(a.dw.tensor);
-  });
+  const bool takes = std::all_of(
+      all.begin(), all.end(), [](const LinearBackwardArgs& a) { return a.dw && narrow(a) && in_packs(a.dw.tensor); });
   if (!takes) return false;
   ProductArgs p = dw_product(all.front());
   int64_t outputs = 0;
@@ -201,12 +199,8 @@ bool all_at_once(const Exec& exec, Args all) {
   for (const LinearBackwardArgs& a : all) {
     const Tensor piece(a.dw.tensor.device(), exec.scratch.data() + first * p.n * size_of(DType::f32), DType::f32,
                        {a.dy.cols(), p.n});
-    beside.push_back({operand(a.dy, true),
-                      p.b,
-                      a.dy.cols(),
-                      View(apart ? piece : a.dw.tensor),
-                      {},
-                      biases ? db + first : nullptr});
+    beside.push_back(
+        {operand(a.dy, true), p.b, a.dy.cols(), View(apart ? piece : a.dw.tensor), {}, biases ? db + first : nullptr});
     first += a.dy.cols();
   }
   p.out = beside.front().out;

@@ -195,7 +195,7 @@ struct Stages {
 
 // With few packs more blocks fit: a row of a whole block waits for all its threads, twice.
 template <int T, int kPacks>
-constexpr int kBlocksEach = T == kRowBlock && kPacks < kKept ? 5 : 3;
+constexpr int kBlocksEach = T == kRowBlock&& kPacks < kKept ? 5 : 3;
 
 template <int T, int kPacks, class X, class Y, class W>
 __global__ void __launch_bounds__(kRowBlock, kBlocksEach<T, kPacks>)
