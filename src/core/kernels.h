@@ -67,6 +67,10 @@ struct Dropout {
   std::array<uint32_t, 2> key{};  // of seed, step, layer and site
   uint64_t first_row = 0;         // global index of row 0, so that the mask does not depend on how rows are batched
 };
+// A mask as bits, i32: word w of a row has the columns from 32 w on, the first of them lowest.
+inline Shape kept_shape(int64_t rows, int64_t columns) {
+  return {rows, (columns + 31) / 32};
+}
 
 // What a product does with its sums s before it writes y. The same bits as separate kernels: s is rounded to y's dtype
 // before an activation or a gate, and not rounded before it is added to a residual.
@@ -76,6 +80,7 @@ struct Epilogue {
   Tensor pre;        // [N, O] of y's dtype or absent: keeps s
   Tensor residual;   // [N, O] or absent: y = residual + s, and none of the above. May be y itself
   Dropout dropout;   // of s before it is added to the residual; none but for tables with drops_sums
+  Tensor kept;       // with dropout: receives which numbers are kept, see kept_shape
 };
 struct LinearArgs {  // y = x w^T + b; where w is in blocks, x is rounded to int8 (docs/kernels.md)
   Tensor y;          // [N, O]
@@ -159,6 +164,7 @@ struct LayerNormBackwardArgs {
   Tensor also;      // the gradient of LayerNormArgs::rounded, which is added to dy
   Tensor rounded;   // dx once more, as it is then, in another dtype
   Dropout dropout;  // of `rounded`; none but for tables with drops_sums
+  Tensor kept;      // with dropout: Epilogue::kept
 };
 struct RmsNormArgs {  // y = x r (w + offset)
   Tensor y, r;        // r: [N]
@@ -171,6 +177,7 @@ struct RmsNormBackwardArgs {
   double offset = 0;
   Tensor rounded;  // as for layer_norm
   Dropout dropout;
+  Tensor kept;
 };
 struct DropoutArgs {  // y = residual + x * keep / (1 - p); the backward is the same call on dy
   Tensor y, x;

@@ -44,8 +44,8 @@ Tensor Backward::rounded(const Tensor& x) {
   return node.rounded.view(x.shape());
 }
 
-Dropout Backward::dropped(const Tensor& x) {
-  return x.node() < 0 ? Dropout{} : tape_.node_of(x).dropout;
+Backward::Dropped Backward::dropped(const Tensor& x) {
+  return x.node() < 0 ? Dropped{} : tape_.node_of(x).dropped;
 }
 
 Tensor Backward::only_rounded(const Tensor& x) {
@@ -54,7 +54,7 @@ Tensor Backward::only_rounded(const Tensor& x) {
   const bool whole = x.contiguous() && x.count() == node.value.count(),
              handed = std::any_of(handed_.begin(), handed_.end(), [&](const Handed&h) { return h.x == x.node(); }),
              first = !node.gradient.defined() && !node.rounded.defined() && !handed;
-  if (!node.reads || node.dropout.p > 0 || node.kept || node.input || !whole || !first) return {};
+  if (!node.reads || node.dropped.dropout.p > 0 || node.kept || node.input || !whole || !first) return {};
   node.rounded = tape_.take(Format(*node.reads), node.value.shape());
   return node.rounded.view(x.shape());
 }
@@ -145,11 +145,11 @@ void Tape::keep(const Tensor& t) {
   node_of(t).kept = true;
 }
 
-void Tape::reads_rounded(const Tensor& y, DType dtype, const Dropout& dropout) {
+void Tape::reads_rounded(const Tensor& y, DType dtype, const Backward::Dropped& dropped) {
   if (y.dtype() == dtype) return;
   Node& node = node_of(y);
   node.reads = dtype;
-  node.dropout = dropout;
+  node.dropped = dropped;
 }
 
 void Tape::set_operand(const Tensor& y, const Tensor& rounded) {

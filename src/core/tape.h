@@ -34,7 +34,11 @@ class Backward {
   // Where the kernel that completes x's gradient in this step may write it once more, rounded for the step that made x.
   // Absent where kernels do not round, or that step does not read it so.
   Tensor rounded(const Tensor& x);
-  Dropout dropped(const Tensor& x);  // which numbers are zeros there
+  struct Dropped {
+    Dropout dropout;
+    Tensor kept;  // Epilogue::kept
+  };
+  Dropped dropped(const Tensor& x);  // which numbers are zeros there
   // The same where this step makes all of x's gradient, and writes nothing else. Absent where another has made a part.
   Tensor only_rounded(const Tensor& x);
   // dx = dy, written or added. Where that is all of both, x takes the memory of y's gradient when the step ends.
@@ -71,7 +75,7 @@ class Tape {
   void record(const char* op, Step step);
   void keep(const Tensor& t);
   // The step that made y takes its gradient in this dtype, dropped.
-  void reads_rounded(const Tensor& y, DType dtype, const Dropout& dropout);
+  void reads_rounded(const Tensor& y, DType dtype, const Backward::Dropped& dropped);
   // y once more, rounded for the products that read it.
   void set_operand(const Tensor& y, const Tensor& rounded);
   Tensor operand(const Tensor& y) const;  // or absent
@@ -90,7 +94,7 @@ class Tape {
     Tensor reserved;             // memory for the first use, instead of an allocation
     Tensor operand;              // the value, rounded for products
     std::optional<DType> reads;  // in which the step that made it takes the gradient, if not as it is
-    Dropout dropout;             // of what that step reads
+    Backward::Dropped dropped;   // of what that step reads
     Tensor rounded;              // the gradient in another dtype, beside it or alone; gone when it changes
     bool kept = false;
     bool input = false;

@@ -60,7 +60,8 @@ Tensor feed_forward(Context& cx, const Tensor& x, const FeedForwardOptions& opti
   } else {
     cx.kernels.linear(cx.exec, to_h);
   }
-  down.forward(cx, y, h, {.residual = residual.x, .dropout = residual.dropout});
+  const Tensor kept = kept_of(cx, residual, y);
+  down.forward(cx, y, h, {.residual = residual.x, .dropout = residual.dropout, .kept = kept});
 
   if (cx.tape != nullptr) {
     cx.tape->record(kFeedForward, [=, form = options.form](Backward& bk) {
@@ -71,7 +72,7 @@ Tensor feed_forward(Context& cx, const Tensor& x, const FeedForwardOptions& opti
       up.backward(bk, du, x, bk.grad(x));
       if (gated) gating.backward(bk, dg, x, bk.grad(x));
     });
-    cx.tape->reads_rounded(y, dtype, residual.dropout);
+    cx.tape->reads_rounded(y, dtype, {residual.dropout, kept});
   }
   return cx.finish(kFeedForward, y);
 }

@@ -40,6 +40,7 @@ Tensor layer_norm(Context& cx, const Tensor& x, const NormOptions& options) {
   if (cx.tape != nullptr) {
     cx.tape->record("layer_norm", [=, offset = options.offset](Backward& bk) {
       const Grad dx = bk.grad(x);
+      const Backward::Dropped dropped = bk.dropped(x);
       bk.kernels.layer_norm_backward(bk.exec, {.dx = dx,
                                                .dw = w != nullptr ? bk.grad(*w) : Grad{},
                                                .db = b != nullptr ? bk.grad(*b) : Grad{},
@@ -51,7 +52,8 @@ Tensor layer_norm(Context& cx, const Tensor& x, const NormOptions& options) {
                                                .offset = offset,
                                                .also = bk.dy_if_any(operand),
                                                .rounded = bk.rounded(x),
-                                               .dropout = bk.dropped(x)});
+                                               .dropout = dropped.dropout,
+                                               .kept = dropped.kept});
     });
     if (twice) cx.tape->set_operand(y, operand);
   }

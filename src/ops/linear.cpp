@@ -58,6 +58,10 @@ void check_residual(Context& cx, const char* op, const Residual& residual, const
             " under a tape", Hint("backward may need what is there: add without in_place"));
 }
 
+Tensor kept_of(Context& cx, const Residual& residual, const Tensor& y) {
+  return residual.dropout.p > 0 ? cx.constant(kept_shape(y.rows(), y.cols()), DType::i32) : Tensor();
+}
+
 Product::Product(Context& cx, const char* op, const Tensor& x, const Of& of) : affine_(of.affine) {
   const Param& w = *affine_.weight;
   const int rank = w.shape().rank();
@@ -87,7 +91,8 @@ LinearArgs Product::arguments(const Tensor& y, const Tensor& x, const Epilogue& 
                        .gate = as_matrix(epilogue.gate),
                        .pre = as_matrix(epilogue.pre),
                        .residual = as_matrix(epilogue.residual),
-                       .dropout = epilogue.dropout}};
+                       .dropout = epilogue.dropout,
+                       .kept = epilogue.kept}};
 }
 
 void Product::forward(Context& cx, const Tensor& y, const Tensor& x, const Epilogue& epilogue) const {
@@ -157,14 +162,15 @@ Tensor linear(Context& cx, const Tensor& x, const Param& w, const LinearOptions&
   if (residual.x.defined() || residual.in_place) check_residual(cx, "linear", residual, shape);
 
   const Tensor y = residual.in_place ? residual.x : cx.make(shape, residual.x.defined() ? residual.x.dtype() : out);
-  product.forward(cx, y, x, {.residual = residual.x, .dropout = residual.dropout});
+  const Tensor kept = kept_of(cx, residual, y);
+  product.forward(cx, y, x, {.residual = residual.x, .dropout = residual.dropout, .kept = kept});
   if (cx.tape != nullptr) {
     cx.tape->record("linear", [=](Backward& bk) {
       const Tensor dy = bk.dy(y, dtype, residual.dropout);
       bk.pass_on(y, residual.x);
       product.backward(bk, dy, x, bk.grad(x));
     });
-    cx.tape->reads_rounded(y, dtype, residual.dropout);
+    cx.tape->reads_rounded(y, dtype, {residual.dropout, kept});
   }
   return cx.finish("linear", y);
 }

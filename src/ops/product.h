@@ -8,6 +8,9 @@ namespace qkv::ops {
 // An Error unless a result of this shape can be added to the residual.
 void check_residual(Context& cx, const char* op, const Residual& residual, const Shape& result);
 
+// Where a product that is dropped and added to it says what was kept: y [..., O].
+Tensor kept_of(Context& cx, const Residual& residual, const Tensor& y);
+
 // x w^T + b, checked for `op`; with groups, each group of rows has its own weight.
 class Product {
  public:

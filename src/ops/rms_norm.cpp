@@ -27,6 +27,7 @@ Tensor rms_norm(Context& cx, const Tensor& x, const NormOptions& options) {
   if (cx.tape != nullptr) {
     cx.tape->record("rms_norm", [=, offset = options.offset](Backward& bk) {
       const Grad dx = bk.grad(x);
+      const Backward::Dropped dropped = bk.dropped(x);
       bk.kernels.rms_norm_backward(bk.exec, {.dx = dx,
                                              .dw = w != nullptr ? bk.grad(*w) : Grad{},
                                              .dy = bk.dy(y),
@@ -35,7 +36,8 @@ Tensor rms_norm(Context& cx, const Tensor& x, const NormOptions& options) {
                                              .r = r,
                                              .offset = offset,
                                              .rounded = bk.rounded(x),
-                                             .dropout = bk.dropped(x)});
+                                             .dropout = dropped.dropout,
+                                             .kept = dropped.kept});
     });
   }
   return cx.finish("rms_norm", y);

@@ -173,6 +173,17 @@ struct Drop {
 #pragma unroll
     for (int i = 0; i < 4; ++i) f[i] = p == 0 ? R{1} : of_word<R>(words.c[i]);
   }
+  // Which of 32 columns from 32 word on are kept, a bit for each.
+  __device__ uint32_t bits(int64_t row, uint64_t word) const {
+    uint32_t found = 0;
+#pragma unroll
+    for (int four = 0; four < 8; ++four) {
+      const FourWords words = random_four(key0, key1, first_row + static_cast<uint64_t>(row), 8 * word + four);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) found |= static_cast<uint32_t>(words.c[i] >= least) << (4 * four + i);
+    }
+    return found;
+  }
   // v of those columns, dropped.
   template <class R>
   __device__ void apply(int64_t row, uint64_t block, R (&v)[4]) const {
@@ -188,6 +199,25 @@ struct Drop {
     } else {
       return word >= least ? 1 / (1 - static_cast<R>(p)) : R{0};
     }
+  }
+};
+
+// The same of bits that were found before (kept_shape).
+struct Kept {
+  const uint32_t* bits = nullptr;  // absent: nothing is dropped
+  int64_t words = 0;               // of a row
+  float factor = 1;
+
+  Kept() = default;
+  Kept(const Tensor& kept, const Dropout& d)
+      : bits(d.p > 0 ? kept.as<uint32_t>() : nullptr), words(d.p > 0 ? kept.dim(1) : 0), factor(Drop(d).kept) {}
+  __device__ explicit operator bool() const { return bits != nullptr; }
+  // v of the columns c ... c + 3, c a multiple of four, dropped.
+  template <class R>
+  __device__ void apply(int64_t row, int64_t c, R (&v)[4]) const {
+    const uint32_t four = bits[row * words + c / 32] >> (c % 32);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) v[i] = (four >> i & 1) != 0 ? v[i] * static_cast<R>(factor) : R{0};
   }
 };
 

@@ -173,7 +173,7 @@ class SingleKeys {
 constexpr int kWarpsEach = 4;  // of a block, which takes all heads of its rows
 
 template <int kWidth>
-__global__ void __launch_bounds__(32 * kWarpsEach) find_single_keys(const __grid_constant__ FastAttention f) {
+__global__ void __launch_bounds__(32 * kWarpsEach, kWidth > 64 ? 2 : 3) find_single_keys(const __grid_constant__ FastAttention f) {
   const int first = static_cast<int>(blockIdx.x) * kRows, end = min(first + kRows, f.rows);
   for (int row = first; row < end;) {
     const int n = find_segment(f, row);

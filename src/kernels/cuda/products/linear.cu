@@ -65,14 +65,19 @@ bool through_activation(const Exec& exec, const LinearBackwardArgs& a) {
   return product_of_many_rows(exec, p);
 }
 
-// Sums that are dropped before they join the residual: in one launch where the product can, else through scratch, some rows
-// at a time. Rows are independent.
+// Sums that are dropped before they join the residual: what is kept is found first, for those who go back through it too.
+// In one launch where the product can, else through scratch, some rows at a time. Rows are independent.
 void linear_and_dropout(const Exec& exec, const LinearArgs& a) {
   const Epilogue& f = a.epilogue;
+  const Drop drop(f.dropout);
+  const int64_t words = f.kept.dim(1);
+  each_thread(exec, f.kept.count(), [=, bits = f.kept.as<uint32_t>()] __device__(int64_t i) {
+    bits[i] = drop.bits(i / words, static_cast<uint64_t>(i % words));
+  });
   if (a.w.format().plain() && !a.groups.defined()) {
     ProductArgs p = output_product(a, a.y);
     p.residual = View(f.residual);
-    p.dropout = f.dropout;
+    p.kept = Kept(f.kept, f.dropout);
     if (product_of_many_rows(exec, p)) return;
   }
   const int64_t row_bytes = a.y.cols() * size_of(a.y.dtype());
@@ -84,9 +89,9 @@ void linear_and_dropout(const Exec& exec, const LinearArgs& a) {
     part.x = cut(a.x);
     part.y = Tensor(a.y.device(), exec.scratch.data(), a.y.format(), cut(a.y).shape());
     linear(exec, part);
-    Dropout drop = f.dropout;
-    drop.first_row += static_cast<uint64_t>(first);
-    dropout(exec, {.y = cut(a.y), .x = part.y, .residual = cut(f.residual), .dropout = drop});
+    Dropout of_part = f.dropout;
+    of_part.first_row += static_cast<uint64_t>(first);
+    dropout(exec, {.y = cut(a.y), .x = part.y, .residual = cut(f.residual), .dropout = of_part});
   }
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "kernels/cuda/access.h"
+#include "kernels/cuda/formulas.h"
 
 namespace qkv::kernels::cuda {
 
@@ -55,7 +56,7 @@ struct ProductArgs {
     return scale ? sum * (scale.get<R>(0) * static_cast<R>(factor)) : sum;
   }
   Fused fused;      // not of product()
-  Dropout dropout;  // of sums and bias, before they join the residual; not of product()
+  Kept kept;        // of sums and bias, before they join the residual; not of product()
 };
 
 inline Operand operand(const Tensor& t, bool transposed) {

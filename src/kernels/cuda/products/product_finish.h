@@ -32,7 +32,7 @@ struct FinishArgs {
   Plane other;  // residual, or out itself where the sums are added to it
   Plane gate, pre, dgate;
   Gating form;
-  Drop drop;                     // of sums with their bias, before `other` joins
+  Kept kept;                     // of sums with their bias, before `other` joins
   const float* scale = nullptr;  // sums are multiplied by it and the factor
   float factor = 1;
 
@@ -149,7 +149,7 @@ struct Finisher {
 #pragma unroll
         for (int k = 0; k < 4; ++k) v[k] += bias[k];
       }
-      if (kJoined && args.drop.p > 0) args.drop.apply(m + 2 * i, static_cast<uint64_t>(n) / 4, v);
+      if (kJoined && args.kept && 2 * i < rows) args.kept.apply(m + 2 * i, n, v);
       if (kJoined) {
         const uint4 o = read_chunk(from + (1 + unit % 2) * kUnitBytes);
         const float2 low = unpack(o.x), high = unpack(o.y);

@@ -353,7 +353,7 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p, std::span<cons
                      .pre = Plane(f.pre),
                      .dgate = Plane(f.dgate),
                      .form = f.form,
-                     .drop = Drop(p.dropout),
+                     .kept = p.kept,
                      .scale = reinterpret_cast<const float*>(p.scale.data),
                      .factor = static_cast<float>(p.factor)},
           .stacked = stacked,

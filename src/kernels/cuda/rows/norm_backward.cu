@@ -18,7 +18,7 @@ struct NormBackward {
   X dx, x;
   Y dy;
   RoundedForm<X> also, rounded;  // added to dy; dx once more, dropped. Or absent
-  Drop drop;
+  Kept kept;
   W w;
   bool add, has_also;
   const R *mean, *rstd;  // mean is absent for rms_norm
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kRowBlock) norm_backward_pieces(const __grid_c
       if (n.add) n.dx.load(r, c, out);
       means.gradient(of, of_x, of_dy, u, n.add, out);
       n.dx.store(r, c, out);
-      if (n.drop.p > 0) n.drop.apply(r, static_cast<uint64_t>(c) / kRowPack, out);
+      if (n.kept) n.kept.apply(r, c, out);
       if (n.rounded) n.rounded.store(r, c, out);
     });
   }
@@ -265,7 +265,7 @@ __global__ void __launch_bounds__(kRowBlock, kBlocksEach<T, kPacks>)
       if (n.add) In::load(in.old(stage, s), n.dx, out);
       means.gradient(of, x, dy, u[s], n.add, out);
       n.dx.store(r, c, out);
-      if (n.drop.p > 0) n.drop.apply(r, static_cast<uint64_t>(c) / kRowPack, out);
+      if (n.kept) n.kept.apply(r, c, out);
       if (n.rounded) n.rounded.store(r, c, out);
     });
   }
@@ -368,7 +368,7 @@ void run_norm_backward(const Exec& exec, const Args& a, const Tensor& mean, cons
                                   Y(a.dy),
                                   RoundedForm<X>(also),
                                   RoundedForm<X>(a.rounded),
-                                  Drop(a.dropout),
+                                  Kept(a.kept, a.dropout),
                                   W(a.w),
                                   a.dx.add,
                                   also.defined(),
