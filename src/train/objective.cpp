@@ -1,5 +1,7 @@
 #include "train/objective.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "ops/ops.h"
 
@@ -41,10 +43,15 @@ class RouterProbe : public Probe {
 
 void check_batch(const ModelSpec& spec, const TrainBatch& batch) {
   const auto check = [](const char* name, std::span<const int32_t> ids, int64_t limit, int32_t allowed) {
-    for (size_t i = 0; i < ids.size(); ++i) {
-      QKV_CHECK((ids[i] >= 0 && ids[i] < limit) || ids[i] == allowed, "train: ", name, "[", i, "] is ", ids[i],
-                " but must be in [0, ", limit, ")", Hint("the texts were prepared with another tokenizer"));
-    }
+    const auto outside = [&](int32_t id) {
+      return static_cast<uint32_t>(id) >= static_cast<uint32_t>(limit) && id != allowed;
+    };
+    uint32_t any = 0;
+    for (const int32_t id : ids) any |= static_cast<uint32_t>(outside(id));
+    if (any == 0) return;
+    const auto bad = std::find_if(ids.begin(), ids.end(), outside);
+    QKV_FAIL("train: ", name, "[", bad - ids.begin(), "] is ", *bad, " but must be in [0, ", limit, ")",
+             Hint("the texts were prepared with another tokenizer"));
   };
   constexpr int32_t kNone = 0;  // is never outside
   check("ids", batch.ids, spec.vocabulary, kNone);

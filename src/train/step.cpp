@@ -152,6 +152,7 @@ StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, cons
   // The device works on while the host prepares the update; here they meet.
   const ops::SquareNorms squares = data_parallel.squares(cx);
   const auto factor = [&] {
+    if (options.while_waiting) options.while_waiting();
     std::vector<double> losses = found.read();  // loss and balance of each micro-batch
     for (size_t i = 1; i < losses.size(); i += 2) losses[i] /= all_batches;
     losses = data_parallel.all_gather_numbers(losses);

@@ -40,6 +40,7 @@ struct StepOptions {
   bool recompute = false;
   Probe* probe = nullptr;
   std::function<void(Context& cx)> before_update = {};  // the weights hold the step's gradients
+  std::function<void()> while_waiting = {};             // called once the device has all of its work but the update
 };
 
 // Time of each part of a step, over all micro-batches.

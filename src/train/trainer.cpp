@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cmath>
+#include <exception>
+#include <utility>
 
 #include "base/error.h"
 #include "base/printable.h"
@@ -14,6 +16,39 @@ namespace {
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
+
+// The micro-batches of a step, made while the device still works on the step before.
+class NextBatches {
+ public:
+  NextBatches(const TrainData& data, const DataParallel::Range& part, int64_t steps)
+      : data_(data), part_(part), steps_(steps) {}
+
+  // Never throws: what is wrong with a step's data is said when it is taken.
+  void fetch(int64_t step) {
+    if (step >= steps_) return;
+    step_ = step;
+    made_.clear();
+    try {
+      for (int64_t m = 0; m < part_.count; ++m) made_.push_back(data_.micro_batch(step, part_.first + m));
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  }
+  std::vector<TrainBatch> take(int64_t step) {
+    if (step != step_) fetch(step);
+    step_ = -1;
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+    return std::exchange(made_, {});
+  }
+
+ private:
+  const TrainData& data_;
+  const DataParallel::Range part_;
+  const int64_t steps_;
+  int64_t step_ = -1;
+  std::vector<TrainBatch> made_;
+  std::exception_ptr error_;
+};
 
 }  // namespace
 
@@ -93,14 +128,14 @@ StopReason Trainer::run(const TrainHooks& hooks, Probe* probe) {
     return best;
   };
   const DataParallel::Range part = optimizer_.data_parallel().micro_batch_range(recipe_.micro_batches);
+  NextBatches next(data_, part, recipe_.steps);
   while (counters_.step < recipe_.steps) {
     if (hooks.stop && on_any_rank(hooks.stop())) {
       if (hooks.on_save) hooks.on_save(counters_, false);
       return StopReason::stopped;
     }
     const double start = now();
-    std::vector<TrainBatch> batches;
-    for (int64_t m = 0; m < part.count; ++m) batches.push_back(data_.micro_batch(counters_.step, part.first + m));
+    const std::vector<TrainBatch> batches = next.take(counters_.step);
     StepReport report{.step = counters_.step, .lr = recipe_.schedule.at(counters_.step)};
     report.result = train_step(engine_, arena_, gradients_, model_, optimizer_, batches,
                                {.precision = recipe_.precision(),
@@ -110,7 +145,8 @@ StopReason Trainer::run(const TrainHooks& hooks, Probe* probe) {
                                 .seed = recipe_.seed,
                                 .step = static_cast<uint64_t>(counters_.step),
                                 .recompute = recipe_.recompute,
-                                .probe = probe});
+                                .probe = probe,
+                                .while_waiting = [&] { next.fetch(counters_.step + 1); }});
     report.seconds = now() - start;
     ++counters_.step;
     counters_.tokens += report.result.tokens;

@@ -1,6 +1,8 @@
 // Training on a device whose memory the host cannot touch: the bits, checkpoints and resuming of the host.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/expect_error.h"
 #include "base/temp_folder.h"
 #include "core/host_values.h"
@@ -189,6 +191,47 @@ TEST(DevicePlan, IsWhatARunTakesOfTheDevice) {
   recipe.steps = 1;
   trainer.run({});
   EXPECT_EQ(trainer.arena_peak(), plan.activations);
+}
+
+// --- data ------------------------------------------------------------------------------------------------------------
+
+// Good for two steps; then it throws, or has a token that no table knows.
+class GoodForTwoSteps final : public TrainData {
+ public:
+  explicit GoodForTwoSteps(bool throws) : throws_(throws) {}
+  TrainBatch micro_batch(int64_t step, int64_t) const override {
+    QKV_CHECK(step < 2 || !throws_, "the text of step ", step, " is damaged", Hint("this is a test"));
+    TrainBatch made{.ids = test::some_ids(16, 1), .targets = test::some_ids(16, 2), .lengths = {16}, .counted = 16};
+    if (step == 2) made.ids[5] = 1 << 30;
+    return made;
+  }
+  int64_t validation_batches() const override { return 0; }
+  TrainBatch validation_batch(int64_t) const override { return {}; }
+
+ private:
+  bool throws_;
+};
+
+// A step's data is made while the device works on the step before, which is finished all the same.
+TEST(DeviceData, IsRefusedWhenItsStepBegins) {
+  for (const bool throws : {false, true}) {
+    GuardedEngine device;
+    Recipe recipe = test::some_recipe();
+    recipe.batch_tokens = 16;
+    recipe.steps = 5;
+    const GoodForTwoSteps data(throws);
+    const auto model = Checkpoint::open(test::golden("llama")).model(device.device);
+    Trainer trainer(device.engine, recipe, *model, data);
+    int64_t steps = 0;
+    TrainHooks hooks;
+    hooks.on_step = [&](const StepReport& report) { steps += std::isfinite(report.result.grad_norm) ? 1 : 0; };
+    if (throws) {
+      expect_error([&] { trainer.run(hooks); }, {"step 2", "damaged"});
+    } else {
+      expect_error([&] { trainer.run(hooks); }, {"ids[5]", "1073741824"});
+    }
+    EXPECT_EQ(steps, 2);
+  }
 }
 
 }  // namespace train_device_test

@@ -1,3 +1,5 @@
+// Gradients of weights and biases. Of bf16 by the tensor cores, in pieces of the rows, db as a column of dw; of others as plain
+// products and sums over rows.
 #include <algorithm>
 #include <vector>
 
