@@ -19,14 +19,14 @@ struct SumsOf {
 
   __device__ double sum(const R* from, int64_t stride, int which, int64_t row, int64_t end) const {
     double total = 0;
-#pragma unroll 4
+#pragma unroll 8
     for (; row < end; row += kSumWarps) total += weights[3 * row + which] * static_cast<double>(from[row * stride]);
     return total;
   }
   template <class F>
   __device__ double count(int64_t head, int64_t row, int64_t end, const F& meant) const {
     double total = 0;
-#pragma unroll 4
+#pragma unroll 8
     for (; row < end; row += kSumWarps) {
       if (meant(row, argmax[row * heads + head])) total += weights[3 * row];
     }
