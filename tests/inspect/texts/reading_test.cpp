@@ -107,6 +107,16 @@ TEST(Reader, refuses_what_a_model_cannot_read) {
                {"gpt2", "no encoder"});
   expect_error([&] { Reader(*gpt2, engine, {}).losses(std::vector<TokenText>{{.ids = some_ids(5000, 1)}}); },
                {"5000", "made for"});
+  expect_error(
+      [&] {
+        Reader(*gpt2, engine, {}).losses(std::vector<TokenText>{{.ids = {1, 2}}, {.ids = {1, -1}}});
+      },
+      {"token 1 of text 1", "-1"});
+  expect_error(
+      [&] {
+        Reader(*gpt2, engine, {}).losses(std::vector<TokenText>{{.ids = {1, 2}, .targets = {1 << 30, -100}}});
+      },
+      {"target 0 of text 0", "1073741824"});
 }
 
 TEST(HeadNames, are_read_as_they_are_written) {
