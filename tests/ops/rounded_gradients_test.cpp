@@ -141,7 +141,8 @@ std::vector<Numbers> gradients_of_post_norms(const Kernels& table, bool again, b
     const Tensor y = ops::linear(pass.cx, as_operand(pass.cx, x), *learnt.param({kWidth, kWidth}),
                                  {.bias = learnt.param({kWidth}), .out = DType::f32});
     if (again) more.push_back(ops::scale(pass.cx, y, 3));
-    x = ops::dropout(pass.cx, y, {.p = drops ? 0.2F : 0, .place = {Stack::encoder, layer}, .residual = {.x = x}});
+    const ops::DropoutOptions dropout{.p = drops ? 0.2F : 0, .place = {Stack::encoder, layer}};
+    x = ops::add_residual(pass.cx, {.x = x, .dropout = ops::dropout_of(pass.cx, dropout)}, y);
     x = ops::layer_norm(pass.cx, x,
                         {.weight = learnt.param({kWidth}), .bias = learnt.param({kWidth}), .dtype = DType::f32});
   }
@@ -183,19 +184,19 @@ std::vector<Numbers> gradients_of_dropped_sums(const Kernels& table, bool after,
   Tensor x = ops::scale(cx, input, 0.5);
   std::vector<Tensor> results, more;
   for (int16_t layer = 0; layer < 2; ++layer) {
-    const Place place{Stack::encoder, layer};
+    const ops::Residual sum{.x = x, .dropout = ops::dropout_of(cx, {.p = 0.2F, .place = {Stack::encoder, layer}})};
     const Tensor h = as_operand(cx, after ? x : norm(x));
     const Param &w = *learnt.param({kWidth, kWidth}), *b = learnt.param({kWidth});
     if (table.drops_sums) {
-      x = ops::linear(cx, h, w, {.bias = b, .residual = {.x = x, .dropout = ops::dropout_of(cx, 0.2F, place, {})}});
+      x = ops::linear(cx, h, w, {.bias = b, .residual = sum});
     } else {
       const Tensor y = ops::linear(cx, h, w, {.bias = b, .out = DType::f32});
-      x = ops::dropout(cx, y, {.p = 0.2F, .place = place, .residual = {.x = x}});
+      x = ops::add_residual(cx, sum, y);
     }
     results.push_back(x);
-    const Tensor sum = x;
+    const Tensor added = x;
     if (after) x = norm(x);
-    if (again) more.push_back(ops::scale(cx, sum, 3));
+    if (again) more.push_back(ops::scale(cx, added, 3));
   }
   more.push_back(ops::linear(cx, as_operand(cx, x), *learnt.param({kWidth, kWidth})));
   for (size_t i = 0; i < more.size(); ++i) {
@@ -230,7 +231,7 @@ TEST(RoundedGradients, OfDropoutAreInFullWhereAllOfThemIsRead) {
     pass.cx.training = true;
     const Tensor input = pass.input(normals(1, kRows * kWidth), {kRows, kWidth}, DType::f32);
     const Tensor x = ops::scale(pass.cx, input, 1), stream = ops::scale(pass.cx, input, 0);
-    const Tensor y = ops::dropout(pass.cx, x, {.p = 0.3F, .residual = {.x = stream}});
+    const Tensor y = ops::add_residual(pass.cx, {.x = stream, .dropout = ops::dropout_of(pass.cx, {.p = 0.3F})}, x);
     pass.tape.seed(pass.cx, y, pass.input(normals(2, kRows * kWidth), {kRows, kWidth}, DType::f32));
     pass.tape.backward(pass.cx);
     return to_host(pass.tape.gradient(input));
