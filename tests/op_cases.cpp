@@ -1,7 +1,7 @@
 #include "op_cases.h"
 
 #include "op_case_parts.h"
-#include "ops/ops.h"
+#include "ops/dropout.h"
 
 namespace qkv::test {
 namespace op_table {
@@ -139,7 +139,8 @@ void add_elementwise(Cases& all) {
        }});
   all.push_back(
       {.name = "dropout_to_stream", .inputs = {rows("x", {37}), rows("stream", {37})}, .run = [](OpIo& io) -> Outputs {
-         return {ops::dropout(io.cx, io["x"], {.p = 0.3F, .residual = {.x = io["stream"]}})};
+         return {
+             ops::add_residual(io.cx, {.x = io["stream"], .dropout = ops::dropout_of(io.cx, {.p = 0.3F})}, io["x"])};
        }});
   const std::pair<const char*, Activation> activations[] = {{"identity", ops::act::identity},
                                                             {"relu", ops::act::relu},

@@ -1,7 +1,10 @@
 // Tokens that a model is to read, and which of them it is asked to predict.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,5 +26,16 @@ struct TokenText {
     return next < ids.size() && next >= static_cast<size_t>(first) ? ids[next] : kIgnored;
   }
 };
+
+// Where the first id stands that is not in [0, limit), nor the one that is allowed beside them.
+inline std::optional<size_t> first_outside(std::span<const int32_t> ids, int64_t limit, int32_t allowed = 0) {
+  const auto outside = [&](int32_t id) {
+    return static_cast<uint32_t>(id) >= static_cast<uint32_t>(limit) && id != allowed;
+  };
+  uint32_t any = 0;  // a plain loop that the compiler makes wide
+  for (const int32_t id : ids) any |= static_cast<uint32_t>(outside(id));
+  if (any == 0) return std::nullopt;
+  return static_cast<size_t>(std::find_if(ids.begin(), ids.end(), outside) - ids.begin());
+}
 
 }  // namespace qkv

@@ -53,11 +53,9 @@ class Sublayer {
   }
   // x + dropout(f(h)). Without a factor, and without dropout or with kernels that do it, the sum is fused into f.
   Tensor add(Context& cx, const Tensor& x, const Branch& b) const {
-    const bool drops = cx.training && dropout_.p > 0;
-    if (factor_ != 1 || (drops && !cx.kernels.drops_sums)) return add(cx, x, compute(cx, b));
-    ops::Residual with = residual(cx, x);
-    if (drops) with.dropout = ops::dropout_of(cx, dropout_.p, dropout_.place, dropout_.site);
-    return fused(cx, b.h, b.pass, with);
+    const ops::Residual sum = residual(cx, x);
+    const bool fits = factor_ == 1 && (sum.dropout.p == 0 || cx.kernels.drops_sums);
+    return fits ? fused(cx, b.h, b.pass, sum) : add(cx, x, compute(cx, b));
   }
 
  protected:
@@ -67,16 +65,16 @@ class Sublayer {
  private:
   Tensor compute(Context& cx, const Branch& b) const { return fused(cx, b.h, b.pass, {}); }
   Tensor add(Context& cx, const Tensor& x, const Tensor& y) const {  // x + factor dropout(y)
-    ops::DropoutOptions with = dropout_;
-    if (factor_ == 1) {
-      with.residual = residual(cx, x);
-      return ops::dropout(cx, y, with);
-    }
-    return ops::add_residual(cx, residual(cx, x), ops::scale(cx, ops::dropout(cx, y, with), factor_));
+    ops::Residual sum = residual(cx, x);
+    if (factor_ == 1) return ops::add_residual(cx, sum, y);
+    sum.dropout = {};
+    return ops::add_residual(cx, sum, ops::scale(cx, ops::dropout(cx, y, dropout_), factor_));
   }
-  // The sum overwrites x unless a tape needs x or a probe has seen it.
+  // What is added is dropped first. The sum overwrites x unless a tape needs x or a probe has seen it.
   ops::Residual residual(const Context& cx, const Tensor& x) const {
-    return {.x = x, .in_place = cx.tape == nullptr && !cx.watched(dropout_.place, stream_)};
+    return {.x = x,
+            .in_place = cx.tape == nullptr && !cx.watched(dropout_.place, stream_),
+            .dropout = ops::dropout_of(cx, dropout_)};
   }
 
   NormPlace place_;

@@ -163,7 +163,7 @@ AttentionInput input_of(Context& cx, const Tensor& q, const Tensor& k, const Ten
           .bias = o.bias != nullptr ? o.bias->master(cx) : Tensor(),
           .buckets = o.buckets,
           .mask = o.mask,
-          .dropout = cx.training ? dropout_of(cx, o.dropout, o.place, Site::attn_probs) : Dropout{},
+          .dropout = dropout_of(cx, {o.dropout, o.place, Site::attn_probs}),
           .longest_keys = rows.longest_keys};
 }
 

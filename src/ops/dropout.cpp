@@ -12,24 +12,25 @@
 
 namespace qkv::ops {
 
-Dropout dropout_of(const Context& cx, float p, Place place, Site site) {
-  const RngKey key{.seed = cx.rng.seed,
-                   .step = cx.rng.step,
-                   .layer = static_cast<uint32_t>(place.stack) << 16 | static_cast<uint16_t>(place.layer),
-                   .site = static_cast<uint32_t>(site)};
-  return {.p = p, .key = fold(key), .first_row = cx.rng.first_row};
+Dropout dropout_of(const Context& cx, const DropoutOptions& options) {
+  if (!cx.training) return {};
+  const RngKey key{
+      .seed = cx.rng.seed,
+      .step = cx.rng.step,
+      .layer = static_cast<uint32_t>(options.place.stack) << 16 | static_cast<uint16_t>(options.place.layer),
+      .site = static_cast<uint32_t>(options.site)};
+  return {.p = options.p, .key = fold(key), .first_row = cx.rng.first_row};
 }
 
 Tensor dropout(Context& cx, const Tensor& x, const DropoutOptions& options) {
   check_vectors(cx, "dropout", "x", x);
   check_number("dropout", "p", static_cast<double>(options.p), 0, 0.999);
-  Residual residual = options.residual;
-  if (!cx.training || options.p == 0) return add_residual(cx, residual, x);
-  residual.dropout = dropout_of(cx, options.p, options.place, options.site);
-  return drop(cx, x, residual);
+  const Dropout dropout = dropout_of(cx, options);
+  return dropout.p == 0 ? x : drop(cx, x, {.dropout = dropout});
 }
 
 Tensor drop(Context& cx, const Tensor& x, const Residual& residual) {
+  check_vectors(cx, "dropout", "x", x);
   const bool joined = residual.x.defined();
   const Dropout dropout = residual.dropout;
   if (joined) check_residual(cx, "dropout", residual, x.shape());

@@ -5,7 +5,7 @@
 
 namespace qkv::ops {
 
-Dropout dropout_of(const Context& cx, float p, Place place, Site site);
+Dropout dropout_of(const Context& cx, const DropoutOptions& options);  // none unless cx.training
 // x dropped, added to a residual where there is one.
 Tensor drop(Context& cx, const Tensor& x, const Residual& residual);
 

@@ -119,7 +119,6 @@ struct DropoutOptions {
   float p = 0;
   Place place;
   Site site = Site::embed;
-  Residual residual;  // what is left of x is added to it
 };
 Tensor dropout(Context& cx, const Tensor& x, const DropoutOptions& options);  // x as it is unless cx.training
 

@@ -1,8 +1,7 @@
 #include "train/objective.h"
 
-#include <algorithm>
-
 #include "base/error.h"
+#include "data/token_text.h"
 #include "ops/ops.h"
 
 namespace qkv {
@@ -42,21 +41,15 @@ class RouterProbe : public Probe {
 };
 
 void check_batch(const ModelSpec& spec, const TrainBatch& batch) {
-  const auto check = [](const char* name, std::span<const int32_t> ids, int64_t limit, int32_t allowed) {
-    const auto outside = [&](int32_t id) {
-      return static_cast<uint32_t>(id) >= static_cast<uint32_t>(limit) && id != allowed;
-    };
-    uint32_t any = 0;
-    for (const int32_t id : ids) any |= static_cast<uint32_t>(outside(id));
-    if (any == 0) return;
-    const auto bad = std::find_if(ids.begin(), ids.end(), outside);
-    QKV_FAIL("train: ", name, "[", bad - ids.begin(), "] is ", *bad, " but must be in [0, ", limit, ")",
-             Hint("the texts were prepared with another tokenizer"));
+  const auto check = [](const char* name, std::span<const int32_t> ids, int64_t limit, int32_t allowed = 0) {
+    if (const auto bad = first_outside(ids, limit, allowed)) {
+      QKV_FAIL("train: ", name, "[", *bad, "] is ", ids[*bad], " but must be in [0, ", limit, ")",
+               Hint("the texts were prepared with another tokenizer"));
+    }
   };
-  constexpr int32_t kNone = 0;  // is never outside
-  check("ids", batch.ids, spec.vocabulary, kNone);
+  check("ids", batch.ids, spec.vocabulary);
   check("targets", batch.targets, spec.vocabulary, TrainBatch::kIgnored);
-  check("source ids", batch.source_ids, spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary, kNone);
+  check("source ids", batch.source_ids, spec.source_vocabulary > 0 ? spec.source_vocabulary : spec.vocabulary);
   const auto check_lengths = [](const StackSpec& stack, std::span<const int32_t> lengths) {
     if (stack.positions.kind != PositionSpec::Kind::learned) return;
     for (const int32_t length : lengths) {

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <functional>
 
-#include "ops/ops.h"
+#include "ops/dropout.h"
 #include "ops/optim.h"
 #include "support/pass.h"
 
@@ -227,7 +227,9 @@ std::vector<Case> every_op() {
            }},
       Case{"dropout_to_stream",
            [](T& t) {
-             t.output(ops::dropout(t.cx, t.input({3, 16}), {.p = 0.4F, .residual = {.x = t.input({3, 16})}}));
+             t.cx.training = true;
+             t.output(ops::add_residual(t.cx, {.x = t.input({3, 16}), .dropout = ops::dropout_of(t.cx, {.p = 0.4F})},
+                                        t.input({3, 16})));
            }},
       Case{"activation",
            [](T& t) {

@@ -72,35 +72,48 @@ Kernels rounding(const Kernels& table) {
   return made;
 }
 
-// Gradients of x and of all weights of two sublayers. `again`: the stream is read once more before the second norm, so
-// that its gradient grows after that norm's backward.
-std::vector<Numbers> gradients(const Kernels& table, bool again) {
-  Pass pass({.kernels = &table, .precision = Precision::bf16(), .threads = 2, .tape = true});
-  std::vector<const Param*> weights;
-  const auto param = [&](const Shape& shape) {
+// A pass in bf16 with a tape, and the weights it has.
+struct Learnt {
+  Pass pass;
+  std::vector<const Param*> weights = {};
+
+  explicit Learnt(const Kernels& table)
+      : pass({.kernels = &table, .precision = Precision::bf16(), .threads = 2, .tape = true}) {}
+  const Param* param(const Shape& shape) {
     const auto seed = 10 + weights.size();
     weights.push_back(&pass.param("w" + std::to_string(seed), normals(seed, shape.count(), 0.2), shape));
     return weights.back();
-  };
+  }
+  // Those of x and of all weights.
+  std::vector<Numbers> gradients(const Tensor& x) const {
+    std::vector<Numbers> found{to_host(pass.tape.gradient(x))};
+    for (const Param* weight : weights) found.push_back(to_host(weight->gradient()));
+    return found;
+  }
+};
+
+// Gradients of x and of all weights of two sublayers. `again`: the stream is read once more before the second norm, so
+// that its gradient grows after that norm's backward.
+std::vector<Numbers> gradients(const Kernels& table, bool again) {
+  Learnt learnt(table);
+  Pass& pass = learnt.pass;
   const Tensor x = pass.input(normals(1, kRows * kWidth), {kRows, kWidth}, DType::f32);
-  const Tensor first = ops::layer_norm(pass.cx, x, {.weight = param({kWidth}), .bias = param({kWidth})});
+  const Tensor first = ops::layer_norm(pass.cx, x, {.weight = learnt.param({kWidth}), .bias = learnt.param({kWidth})});
   const Tensor middle =
-      ops::linear(pass.cx, first, *param({kWidth, kWidth}), {.bias = param({kWidth}), .residual = {x}});
+      ops::linear(pass.cx, first, *learnt.param({kWidth, kWidth}), {.bias = learnt.param({kWidth}), .residual = {x}});
   const Tensor twice = again ? ops::scale(pass.cx, middle, 2) : Tensor();
-  const Tensor second = ops::rms_norm(pass.cx, middle, {.weight = param({kWidth})});
+  const Tensor second = ops::rms_norm(pass.cx, middle, {.weight = learnt.param({kWidth})});
   const Tensor sum = ops::feed_forward(pass.cx, second,
-                                       {.up = {param({kHidden, kWidth}), param({kHidden})},
-                                        .down = {param({kWidth, kHidden}), param({kWidth})},
+                                       {.up = {learnt.param({kHidden, kWidth}), learnt.param({kHidden})},
+                                        .down = {learnt.param({kWidth, kHidden}), learnt.param({kWidth})},
                                         .form = {{Activation::Kind::gelu_tanh}},
                                         .residual = {middle}});
-  const Tensor last = ops::layer_norm(pass.cx, sum, {.weight = param({kWidth})});
+  const Tensor last = ops::layer_norm(pass.cx, sum, {.weight = learnt.param({kWidth})});
   const Tensor seed = pass.input(normals(2, kRows * kWidth), {kRows, kWidth}, last.dtype());
   pass.tape.seed(pass.cx, last, seed);
   if (again) pass.tape.seed(pass.cx, twice, pass.input(normals(3, kRows * kWidth), {kRows, kWidth}, DType::f32));
   pass.tape.backward(pass.cx);
-  std::vector<Numbers> found{to_host(pass.tape.gradient(x))};
-  for (const Param* weight : weights) found.push_back(to_host(weight->gradient()));
-  return found;
+  return learnt.gradients(x);
 }
 
 TEST(RoundedGradients, HaveTheBitsOfOnesRoundedLater) {
@@ -118,32 +131,27 @@ TEST(RoundedGradients, HaveTheBitsOfOnesRoundedLater) {
 
 // The same of two sublayers of the 2017 Transformer, with dropout. `again`: the product's output is read once more.
 std::vector<Numbers> gradients_of_post_norms(const Kernels& table, bool again, bool drops) {
-  Pass pass({.kernels = &table, .precision = Precision::bf16(), .threads = 2, .tape = true});
+  Learnt learnt(table);
+  Pass& pass = learnt.pass;
   pass.cx.training = true;
-  std::vector<const Param*> weights;
-  const auto param = [&](const Shape& shape) {
-    const auto seed = 10 + weights.size();
-    weights.push_back(&pass.param("w" + std::to_string(seed), normals(seed, shape.count(), 0.2), shape));
-    return weights.back();
-  };
   const Tensor input = pass.input(normals(1, kRows * kWidth), {kRows, kWidth}, DType::f32);
   Tensor x = ops::scale(pass.cx, input, 0.5);
   std::vector<Tensor> more;
   for (int16_t layer = 0; layer < 2; ++layer) {
-    const Tensor y = ops::linear(pass.cx, as_operand(pass.cx, x), *param({kWidth, kWidth}),
-                                 {.bias = param({kWidth}), .out = DType::f32});
+    const Tensor y = ops::linear(pass.cx, as_operand(pass.cx, x), *learnt.param({kWidth, kWidth}),
+                                 {.bias = learnt.param({kWidth}), .out = DType::f32});
     if (again) more.push_back(ops::scale(pass.cx, y, 3));
-    x = ops::dropout(pass.cx, y, {.p = drops ? 0.2F : 0, .place = {Stack::encoder, layer}, .residual = {.x = x}});
-    x = ops::layer_norm(pass.cx, x, {.weight = param({kWidth}), .bias = param({kWidth}), .dtype = DType::f32});
+    const ops::DropoutOptions dropout{.p = drops ? 0.2F : 0, .place = {Stack::encoder, layer}};
+    x = ops::add_residual(pass.cx, {.x = x, .dropout = ops::dropout_of(pass.cx, dropout)}, y);
+    x = ops::layer_norm(pass.cx, x,
+                        {.weight = learnt.param({kWidth}), .bias = learnt.param({kWidth}), .dtype = DType::f32});
   }
-  more.push_back(ops::linear(pass.cx, as_operand(pass.cx, x), *param({kWidth, kWidth})));
+  more.push_back(ops::linear(pass.cx, as_operand(pass.cx, x), *learnt.param({kWidth, kWidth})));
   for (size_t i = 0; i < more.size(); ++i) {
     pass.tape.seed(pass.cx, more[i], pass.input(normals(50 + i, kRows * kWidth), {kRows, kWidth}, more[i].dtype()));
   }
   pass.tape.backward(pass.cx);
-  std::vector<Numbers> found{to_host(pass.tape.gradient(input))};
-  for (const Param* weight : weights) found.push_back(to_host(weight->gradient()));
-  return found;
+  return learnt.gradients(input);
 }
 
 TEST(RoundedGradients, OfPostNormsAndDropoutToo) {
@@ -164,44 +172,39 @@ TEST(RoundedGradients, OfPostNormsAndDropoutToo) {
 
 // The same where the product drops what it adds to the stream. `again`: the sum is read once more after the norm.
 std::vector<Numbers> gradients_of_dropped_sums(const Kernels& table, bool after, bool again) {
-  Pass pass({.kernels = &table, .precision = Precision::bf16(), .threads = 2, .tape = true});
+  Learnt learnt(table);
+  Pass& pass = learnt.pass;
   Context& cx = pass.cx;
   cx.training = true;
-  std::vector<const Param*> weights;
-  const auto param = [&](const Shape& shape) {
-    const auto seed = 10 + weights.size();
-    weights.push_back(&pass.param("w" + std::to_string(seed), normals(seed, shape.count(), 0.2), shape));
-    return weights.back();
-  };
   const Tensor input = pass.input(normals(1, kRows * kWidth), {kRows, kWidth}, DType::f32);
   const auto norm = [&](const Tensor& x) {
-    return ops::layer_norm(cx, x, {.weight = param({kWidth}), .bias = param({kWidth}), .dtype = DType::f32});
+    return ops::layer_norm(cx, x,
+                           {.weight = learnt.param({kWidth}), .bias = learnt.param({kWidth}), .dtype = DType::f32});
   };
   Tensor x = ops::scale(cx, input, 0.5);
   std::vector<Tensor> results, more;
   for (int16_t layer = 0; layer < 2; ++layer) {
-    const Place place{Stack::encoder, layer};
+    const ops::Residual sum{.x = x, .dropout = ops::dropout_of(cx, {.p = 0.2F, .place = {Stack::encoder, layer}})};
     const Tensor h = as_operand(cx, after ? x : norm(x));
-    const Param &w = *param({kWidth, kWidth}), *b = param({kWidth});
+    const Param &w = *learnt.param({kWidth, kWidth}), *b = learnt.param({kWidth});
     if (table.drops_sums) {
-      x = ops::linear(cx, h, w, {.bias = b, .residual = {.x = x, .dropout = ops::dropout_of(cx, 0.2F, place, {})}});
+      x = ops::linear(cx, h, w, {.bias = b, .residual = sum});
     } else {
       const Tensor y = ops::linear(cx, h, w, {.bias = b, .out = DType::f32});
-      x = ops::dropout(cx, y, {.p = 0.2F, .place = place, .residual = {.x = x}});
+      x = ops::add_residual(cx, sum, y);
     }
     results.push_back(x);
-    const Tensor sum = x;
+    const Tensor added = x;
     if (after) x = norm(x);
-    if (again) more.push_back(ops::scale(cx, sum, 3));
+    if (again) more.push_back(ops::scale(cx, added, 3));
   }
-  more.push_back(ops::linear(cx, as_operand(cx, x), *param({kWidth, kWidth})));
+  more.push_back(ops::linear(cx, as_operand(cx, x), *learnt.param({kWidth, kWidth})));
   for (size_t i = 0; i < more.size(); ++i) {
     pass.tape.seed(cx, more[i], pass.input(normals(50 + i, kRows * kWidth), {kRows, kWidth}, more[i].dtype()));
   }
   pass.tape.backward(cx);
-  std::vector<Numbers> found{to_host(pass.tape.gradient(input))};
+  std::vector<Numbers> found = learnt.gradients(input);
   for (const Tensor& result : results) found.push_back(to_host(result));
-  for (const Param* weight : weights) found.push_back(to_host(weight->gradient()));
   return found;
 }
 
@@ -228,7 +231,7 @@ TEST(RoundedGradients, OfDropoutAreInFullWhereAllOfThemIsRead) {
     pass.cx.training = true;
     const Tensor input = pass.input(normals(1, kRows * kWidth), {kRows, kWidth}, DType::f32);
     const Tensor x = ops::scale(pass.cx, input, 1), stream = ops::scale(pass.cx, input, 0);
-    const Tensor y = ops::dropout(pass.cx, x, {.p = 0.3F, .residual = {.x = stream}});
+    const Tensor y = ops::add_residual(pass.cx, {.x = stream, .dropout = ops::dropout_of(pass.cx, {.p = 0.3F})}, x);
     pass.tape.seed(pass.cx, y, pass.input(normals(2, kRows * kWidth), {kRows, kWidth}, DType::f32));
     pass.tape.backward(pass.cx);
     return to_host(pass.tape.gradient(input));

@@ -34,16 +34,12 @@ void append_positions(std::vector<PassTexts::At>& to, size_t text, size_t count)
   for (size_t i = 0; i < count; ++i) to.push_back({static_cast<int32_t>(text), static_cast<int32_t>(i)});
 }
 
-// `allowed`: a number outside that may stand there.
 void check_ids(const char* what, size_t text, std::span<const int32_t> ids, int64_t vocabulary, int32_t allowed = 0) {
-  const auto limit = static_cast<uint32_t>(vocabulary);
-  uint32_t outside = 0;
-  for (const int32_t id : ids) outside |= static_cast<uint32_t>(static_cast<uint32_t>(id) >= limit && id != allowed);
-  if (outside == 0 || vocabulary == 0) return;
-  const auto bad = std::find_if(ids.begin(), ids.end(),
-                                [&](int32_t id) { return static_cast<uint32_t>(id) >= limit && id != allowed; });
-  QKV_FAIL(what, " ", bad - ids.begin(), " of text ", text, " is ", *bad, " but must be in [0, ", vocabulary, ")",
-           Hint("check the tokenizer against the model"));
+  if (vocabulary == 0) return;
+  if (const auto bad = first_outside(ids, vocabulary, allowed)) {
+    QKV_FAIL(what, " ", *bad, " of text ", text, " is ", ids[*bad], " but must be in [0, ", vocabulary, ")",
+             Hint("check the tokenizer against the model"));
+  }
 }
 
 }  // namespace

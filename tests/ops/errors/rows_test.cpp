@@ -1,4 +1,5 @@
 // Refusals of ops that go row by row: tables, caches, norms, activations.
+#include "ops/dropout.h"
 #include "ops/errors/refusals.h"
 
 namespace qkv::test {
@@ -193,7 +194,8 @@ REFUSES(Dropout,  //
         {"another_stream",
          [](B& b) {
            b.cx.training = true;
-           ops::dropout(b.cx, b.floats({2, 3}), {.p = 0.5F, .residual = {.x = b.floats({3, 3})}});
+           ops::add_residual(b.cx, {.x = b.floats({3, 3}), .dropout = ops::dropout_of(b.cx, {.p = 0.5F})},
+                             b.floats({2, 3}));
          },
          {"dropout", "[2, 3]", "[3, 3]"}},
         {"nan", [](B& b) { ops::dropout(b.cx, b.floats({2}), {.p = kNanF}); }, {"dropout", "p is nan"}},
