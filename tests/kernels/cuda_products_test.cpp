@@ -168,8 +168,9 @@ TEST_P(CudaProducts, OfF32HaveThemToo) {
 
 INSTANTIATE_TEST_SUITE_P(, CudaProducts,
                          ::testing::Values(Sizes{300, 104, 136}, Sizes{129, 512, 1024}, Sizes{200, 72, 1032},
-                                           Sizes{9000, 64, 200},  // weight gradients in pieces of rows
-                                           Sizes{4100, 576, 3400},  // dx and dw in wider tiles
+                                           Sizes{9000, 64, 200},   // weight gradients in pieces of rows
+                                           Sizes{600, 4416, 600},  // dx and dw in wider tiles
+                                           Sizes{4100, 576, 520},  // more pieces of one than of a set
                                            Sizes{485, 136, 264, {0, 130, 1, 77, 0, 277}},
                                            Sizes{200, 256, 64, {64, 0, 7, 129}}),
                          [](const auto& one) {

@@ -77,8 +77,8 @@ void bias_gradient(const Exec& exec, const LinearBackwardArgs& a) {
 
 constexpr int64_t kMostInScratch = int64_t{32} << 20;  // numbers of f32
 
-// Into how many pieces the rows behind a weight gradient are cut, so that all processors of a large GPU have work to the
-// end. It follows from the shape alone, since the order of the sums does.
+// Into how many pieces the rows behind the weight gradients of one input are cut, so that all processors of a large GPU have
+// work to the end. It follows from the shapes alone, since the order of the sums does.
 int64_t pieces_of_rows(int64_t outputs, int64_t inputs, int64_t rows) {
   constexpr int64_t kProcessors = 132, kMostPieces = 8, kLeastRows = 2048;
   constexpr int64_t kPerTile = 5;  // writing and adding up a piece of a tile, in rows multiplied
@@ -179,7 +179,7 @@ bool narrow(const LinearBackwardArgs& a) {
 
 // dw and db of all in one launch of the tensor cores, db as the column of dw that an input of ones has; false, and nothing is
 // done, where they do not take it.
-bool all_at_once(const Exec& exec, Args all) {
+bool all_at_once(const Exec& exec, Args all, int64_t pieces) {
   const bool takes = std::all_of(
       all.begin(), all.end(), [](const LinearBackwardArgs& a) { return a.dw && narrow(a) && in_packs(a.dw.tensor); });
   if (!takes) return false;
@@ -191,7 +191,6 @@ bool all_at_once(const Exec& exec, Args all) {
     biases = biases || a.db;
     added = added || a.dw.add;
   }
-  const int64_t pieces = pieces_of_rows(outputs, p.n, p.k);
   const bool apart = pieces > 1 || (added && biases);  // in scratch first
   if (apart && pieces * outputs * p.n > kMostInScratch) return false;
   auto* const dw = reinterpret_cast<float*>(exec.scratch.data());
@@ -233,11 +232,11 @@ void run_pieces(const Exec& exec, ProductArgs p, int64_t pieces) {
 __device__ const __nv_bfloat16_raw kOne{0x3f80};
 
 // The same orders, of operands at any distance.
-void one_by_one(const Exec& exec, const LinearBackwardArgs& a) {
+void one_by_one(const Exec& exec, const LinearBackwardArgs& a, int64_t pieces) {
   const auto* scratch = reinterpret_cast<const float*>(exec.scratch.data());
   ProductArgs p = dw_product(a);
   const bool plain = !a.dw || !narrow(a) || !in_packs(a.dw.tensor);
-  const int64_t pieces = plain ? 1 : pieces_of_rows(p.m, p.n, p.k);
+  if (plain) pieces = 1;
   if (a.dw && pieces == 1) {
     ProductArgs whole = p;
     set_groups(whole, a.groups, ProductArgs::Grouped::inner);
@@ -263,9 +262,12 @@ void one_by_one(const Exec& exec, const LinearBackwardArgs& a) {
 }  // namespace
 
 void weight_gradients(const Exec& exec, std::span<const LinearBackwardArgs> all) {
-  if (all_at_once(exec, all)) return;
+  int64_t outputs = 0;
+  for (const LinearBackwardArgs& a : all) outputs += a.dy.cols();
+  const int64_t pieces = pieces_of_rows(outputs, all.front().x.cols(), all.front().x.rows());
+  if (all_at_once(exec, all, pieces)) return;
   for (const LinearBackwardArgs& a : all) {
-    if (all.size() == 1 || !all_at_once(exec, {&a, 1})) one_by_one(exec, a);
+    if (all.size() == 1 || !all_at_once(exec, {&a, 1}, pieces)) one_by_one(exec, a, pieces);
   }
 }
 
