@@ -255,11 +255,6 @@ struct AttentionArgs {
   Tensor lse;  // [N, H], -inf where a row sees nothing
   AttentionStats stats;
 };
-struct CachedAttentionArgs {
-  CacheHeadsArgs heads;     // of the rows that attend; heads.q.y is in.q
-  AttentionArgs attention;  // to the pages of heads.to_k.y and to_v.y; its table has the heads' slots
-  bool keep_q = false;      // in.q is read again; else it need not be written
-};
 struct AttentionBackwardArgs {
   AttentionInput in;
   Grad dq, dk, dv, dsinks, dbias;
@@ -491,8 +486,8 @@ struct Kernels {
   // Of each row the first highest number: ids i32 [N] of x f32 [N, V], -1 where one is not finite. Where a table has
   // it; elsewhere the host looks at the numbers.
   void (*first_highest)(const Exec&, const FirstHighestArgs&) noexcept = nullptr;
-  // Two rotary, two scatter_rows and attention, with the same bits, where a table has it.
-  void (*cached_attention)(const Exec&, const CachedAttentionArgs&) noexcept = nullptr;
+  // Two rotary and two scatter_rows in one launch, where a table has it.
+  void (*cache_heads)(const Exec&, const CacheHeadsArgs&) noexcept = nullptr;
   // The gradients of up to kMostInSet products of one x: dw and db of each, and dx, where it is asked for, as one product with
   // their outputs side by side. False where a table does not take these, and nothing is done.
   bool (*linear_backward_set)(const Exec&, const Grad& dx, std::span<const LinearBackwardArgs>) noexcept = nullptr;

@@ -46,10 +46,8 @@ Attention::Attention(const AttentionSpec& spec, Place place, const Weights& weig
 
 Tensor Attention::forward(Context& cx, const Tensor& x, const Options& options) const {
   const bool read = cx.watched(place_, Site::attn_k) || cx.watched(place_, Site::attn_v);
-  if (options.pages != nullptr && !spec_.latent && rope_ && !spec_.temperature && !read) {
-    const ops::FreshHeads fresh = project_to_cache(cx, x, *options.pages);
-    const KvCache::Layer& layer = options.pages->cache->layer(place_.layer);
-    return attend(cx, {.q = fresh.q, .k = layer.k, .v = layer.v}, options, &fresh);
+  if (options.pages != nullptr && !spec_.latent && rope_ && !read) {
+    return attend(cx, project_to_cache(cx, x, *options.pages), options);
   }
   const Heads heads = spec_.latent ? project_latent(cx, x, options.rows) : project(cx, x, x, options.rows);
   return attend(cx, options.pages != nullptr ? append_to_cache(cx, heads, *options.pages) : heads, options);
@@ -155,25 +153,25 @@ Attention::Heads Attention::append_to_cache(Context& cx, Heads heads, const KvPa
   return {.q = heads.q, .k = layer.k, .v = layer.v};
 }
 
-// What project and append_to_cache do, for attention to do it: nothing reads keys and values on their way.
-ops::FreshHeads Attention::project_to_cache(Context& cx, const Tensor& x, const KvPages& pages) const {
+// project and append_to_cache, where nothing reads keys and values on their way.
+Attention::Heads Attention::project_to_cache(Context& cx, const Tensor& x, const KvPages& pages) const {
   const std::array affines{q_->affine(), k_->affine(), v_->affine()};
   const std::vector<Tensor> made = ops::linear_set(cx, as_operand(cx, x), affines);
   const KvCache::Layer& layer = pages.cache->layer(place_.layer);
-  const Rope::Turn by = rope_->turn(cx, pages.rows);
-  return {.q = split_and_norm(cx, made[0], q_norm_, spec_.heads),
-          .k = split_and_norm(cx, made[1], k_norm_, spec_.kv_heads),
-          .v = ops::split_heads(made[2], spec_.kv_heads),
-          .cache_k = layer.k.flatten_to(3),
-          .cache_v = layer.v.flatten_to(3),
-          .k_scales = layer.k_scales ? layer.k_scales.flatten_to(2) : Tensor(),
-          .v_scales = layer.v_scales ? layer.v_scales.flatten_to(2) : Tensor(),
-          .slots = pages.slots[layer.set],
-          .positions = by.positions,
-          .turn = by.options};
+  const Tensor q = rope_->forward_to_cache(cx,
+                                           {.q = split_and_norm(cx, made[0], q_norm_, spec_.heads),
+                                            .k = split_and_norm(cx, made[1], k_norm_, spec_.kv_heads),
+                                            .v = ops::split_heads(made[2], spec_.kv_heads),
+                                            .cache_k = layer.k.flatten_to(3),
+                                            .cache_v = layer.v.flatten_to(3),
+                                            .k_scales = layer.k_scales ? layer.k_scales.flatten_to(2) : Tensor(),
+                                            .v_scales = layer.v_scales ? layer.v_scales.flatten_to(2) : Tensor(),
+                                            .slots = pages.slots[layer.set]},
+                                           pages.rows);
+  return {.q = sharpen(cx, q, pages.rows), .k = layer.k, .v = layer.v};
 }
 
-Tensor Attention::attend(Context& cx, const Heads& heads, const Options& options, const ops::FreshHeads* fresh) const {
+Tensor Attention::attend(Context& cx, const Heads& heads, const Options& options) const {
   ops::AttentionOptions with{.place = place_,
                              .scale = spec_.scale,
                              .softcap = spec_.softcap,
@@ -182,8 +180,7 @@ Tensor Attention::attend(Context& cx, const Heads& heads, const Options& options
                              .chunk = spec_.chunk,
                              .sinks = sinks_,
                              .bias = relative_,
-                             .dropout = spec_.dropout,
-                             .fresh = fresh};
+                             .dropout = spec_.dropout};
   if (options.pages != nullptr) {
     const KvCache::Layer& layer = options.pages->cache->layer(place_.layer);
     with.table = options.pages->tables[layer.set];

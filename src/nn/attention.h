@@ -41,8 +41,8 @@ class Attention {
   Heads project_kv(Context& cx, const Tensor& x, const Rows& rows) const;
   Heads project_latent(Context& cx, const Tensor& x, const Rows& rows) const;
   Heads append_to_cache(Context& cx, Heads heads, const KvPages& pages) const;
-  ops::FreshHeads project_to_cache(Context& cx, const Tensor& x, const KvPages& pages) const;
-  Tensor attend(Context& cx, const Heads& heads, const Options& options, const ops::FreshHeads* fresh = nullptr) const;
+  Heads project_to_cache(Context& cx, const Tensor& x, const KvPages& pages) const;
+  Tensor attend(Context& cx, const Heads& heads, const Options& options) const;
   Tensor split_and_norm(Context& cx, Tensor x, const std::optional<Norm>& norm, int64_t heads) const;
   Tensor rotate(Context& cx, const Tensor& x, const Rows& rows) const {
     return rope_ ? rope_->forward(cx, x, rows) : x;

@@ -101,6 +101,11 @@ Tensor Rope::rotate(Context& cx, const Tensor& x, const Rows& rows, int64_t firs
   return ops::rotary(cx, x, by.positions, by.options);
 }
 
+Tensor Rope::forward_to_cache(Context& cx, const ops::CacheHeads& heads, const Rows& rows) const {
+  const Turn by = turn(cx, rows, spec_.first);
+  return ops::cache_heads(cx, heads, by.positions, by.options);
+}
+
 std::shared_ptr<const Rope> Ropes::get(const RopeSpec& spec) {
   for (const auto& rope : all_) {
     if (rope->spec() == spec) return rope;

@@ -21,14 +21,14 @@ class Rope {
   Tensor forward(Context& cx, const Tensor& x, const Rows& rows) const { return rotate(cx, x, rows, spec_.first); }
   // The same for an x of the rotary columns alone.
   Tensor forward_rotary_only(Context& cx, const Tensor& x, const Rows& rows) const { return rotate(cx, x, rows, 0); }
-  // How queries and keys of these rows are turned.
+  // Of queries, which are returned, and of keys, which go to the cache with their values.
+  Tensor forward_to_cache(Context& cx, const ops::CacheHeads& heads, const Rows& rows) const;
+
+ private:
   struct Turn {
     Tensor positions;
     ops::RotaryOptions options;
   };
-  Turn turn(Context& cx, const Rows& rows) const { return turn(cx, rows, spec_.first); }
-
- private:
   Turn turn(Context& cx, const Rows& rows, int64_t first) const;
   Tensor rotate(Context& cx, const Tensor& x, const Rows& rows, int64_t first) const;
   // Positions in the table. Longrope has other angles for long sequences: `beyond` more rows, below the first.

@@ -12,7 +12,7 @@
 
 #include "ops/checks.h"
 #include "ops/dropout.h"
-#include "ops/fresh_heads.h"
+#include "ops/ops.h"
 
 namespace qkv::ops {
 namespace {
@@ -266,11 +266,6 @@ Attended attention(Context& cx, Tensor q, Tensor k, Tensor v, const Rows& rows, 
   const auto rows_only = [](const Tensor& t, int rank) {
     return t.defined() && t.rank() > rank ? t.flatten_to(rank) : t;
   };
-  std::optional<CacheHeadsArgs> fresh;
-  if (options.fresh != nullptr) {
-    fresh = at_once(cx, place, *options.fresh);
-    q = fresh ? fresh->q.y : cache_heads(cx, *options.fresh);
-  }
   q = rows_only(q, 3);
   if (!options.table.defined()) {
     k = rows_only(k, 3);
@@ -294,12 +289,7 @@ Attended attention(Context& cx, Tensor q, Tensor k, Tensor v, const Rows& rows, 
   Tensor lse = cx.make({q.dim(0), q.dim(1)}, cx.precision.exact);
   const bool counting = !cx.replaying && has(cx.ask(place, Site::attn_probs), Ask::stats);
   const AttentionStats stats = counting ? stats_of(cx, cx.probe->stats_wanted(place), in) : AttentionStats{};
-  const AttentionArgs args{.in = in, .z = z, .lse = lse, .stats = stats};
-  if (fresh) {
-    cx.kernels.cached_attention(cx.exec, {.heads = *fresh, .attention = args, .keep_q = cx.probe != nullptr});
-  } else {
-    cx.kernels.attention(cx.exec, args);
-  }
+  cx.kernels.attention(cx.exec, {.in = in, .z = z, .lse = lse, .stats = stats});
   if (cx.tape != nullptr) record_backward(cx, in, {.z = z, .lse = lse}, rows, options);
 
   if (cx.probe != nullptr) [[unlikely]] {

@@ -132,15 +132,15 @@ struct RotaryOptions {
 };
 Tensor rotary(Context& cx, const Tensor& x, const Tensor& positions, const RotaryOptions& options);  // x [..., H, D]
 
-// --- attention -------------------------------------------------------------------------------------------------------
-
-// Heads that are turned and cached before their rows attend: the bits of rotary and scatter_rows. Not under a tape.
-struct FreshHeads {
+// Turns q and k, writes k and v to a cache and returns q: the bits of rotary and scatter_rows, in one launch where the
+// kernels can. Not under a tape.
+struct CacheHeads {
   Tensor q, k, v;                                      // [N, H, D], [N, G, D], [N, G, E]
   Tensor cache_k, cache_v, k_scales, v_scales, slots;  // as scatter_rows takes them
-  Tensor positions;
-  RotaryOptions turn;
 };
+Tensor cache_heads(Context& cx, const CacheHeads& heads, const Tensor& positions, const RotaryOptions& options);
+
+// --- attention -------------------------------------------------------------------------------------------------------
 
 struct AttentionOptions {
   Place place;
@@ -158,8 +158,7 @@ struct AttentionOptions {
   float dropout = 0;             // on the probabilities, if cx.training
   Tensor table;                  // i32 [n, pages]: k and v are pages [P, page, G, D], of any float dtype, or i8 with
   Tensor k_scales, v_scales;     // f32 [P, page, G]
-  const FreshHeads* fresh = nullptr;  // q is theirs; k and v are the pages they go to
-  Tensor importance;                  // [N, H] or absent: backward writes dz . z, each head's gradient importance
+  Tensor importance;             // [N, H] or absent: backward writes dz . z, each head's gradient importance
 };
 struct Attended {
   Tensor z;    // [N, H, E]

@@ -5,7 +5,7 @@
 //   y2 = x2 cos + x1 sin      dx2 = -dy1 sin + dy2 cos
 // Pairs are (i, i + R), or (2i, 2i + 1) if interleaved, within columns [first, first + 2 R).
 #include "ops/checks.h"
-#include "ops/fresh_heads.h"
+#include "ops/ops.h"
 
 namespace qkv::ops {
 namespace {
@@ -51,29 +51,26 @@ Tensor rotary(Context& cx, const Tensor& x, const Tensor& positions, const Rotar
   return cx.finish("rotary", y);
 }
 
-std::optional<CacheHeadsArgs> at_once(Context& cx, Place place, const FreshHeads& h) {
-  // Where the ops themselves would check nothing on the device, and shapes are plain.
+Tensor cache_heads(Context& cx, const CacheHeads& h, const Tensor& positions, const RotaryOptions& options) {
+  // At once where the ops themselves would check nothing on the device, and shapes are plain.
   const auto fits = [&](const Tensor& cache, const Tensor& x) {
     return cache.rank() == 3 && x.rank() == 3 && cache.shape().with(0, x.dim(0)) == x.shape() &&
-           h.slots.count() == x.dim(0) && h.positions.count() == x.dim(0);
+           h.slots.count() == x.dim(0) && positions.count() == x.dim(0);
   };
-  const bool turns = h.q.rank() == 3 && h.q.dim(0) == h.k.dim(0) && h.q.cols() == h.k.cols() && h.turn.first >= 0 &&
-                     h.turn.first + 2 * h.turn.cos.cols() <= h.q.cols();
-  if (cx.kernels.cached_attention == nullptr || !cx.recordable || cx.watched(place, Site::attn_q) ||
-      cx.tape != nullptr || cx.guard_finite || !turns || !fits(h.cache_k, h.k) || !fits(h.cache_v, h.v)) {
-    return std::nullopt;
+  const bool turns = h.q.rank() == 3 && h.q.dim(0) == h.k.dim(0) && h.q.cols() == h.k.cols() && options.first >= 0 &&
+                     options.first + 2 * options.cos.cols() <= h.q.cols();
+  if (cx.kernels.cache_heads == nullptr || !cx.recordable || cx.tape != nullptr || cx.guard_finite || !turns ||
+      !fits(h.cache_k, h.k) || !fits(h.cache_v, h.v)) {
+    scatter_rows(cx, h.cache_k, rotary(cx, h.k, positions, options), h.slots, h.k_scales);
+    scatter_rows(cx, h.cache_v, h.v, h.slots, h.v_scales);
+    return rotary(cx, h.q, positions, options);
   }
   const Tensor q = cx.make(h.q.shape(), h.q.dtype()), k = cx.make(h.k.shape(), h.k.dtype());
-  return CacheHeadsArgs{.q = turn(q, h.q, h.positions, h.turn),
-                        .k = turn(k, h.k, h.positions, h.turn),
-                        .to_k = {.y = h.cache_k, .x = k, .slots = h.slots, .scales = h.k_scales},
-                        .to_v = {.y = h.cache_v, .x = h.v, .slots = h.slots, .scales = h.v_scales}};
-}
-
-Tensor cache_heads(Context& cx, const FreshHeads& h) {
-  scatter_rows(cx, h.cache_k, rotary(cx, h.k, h.positions, h.turn), h.slots, h.k_scales);
-  scatter_rows(cx, h.cache_v, h.v, h.slots, h.v_scales);
-  return rotary(cx, h.q, h.positions, h.turn);
+  cx.kernels.cache_heads(cx.exec, {.q = turn(q, h.q, positions, options),
+                                   .k = turn(k, h.k, positions, options),
+                                   .to_k = {.y = h.cache_k, .x = k, .slots = h.slots, .scales = h.k_scales},
+                                   .to_v = {.y = h.cache_v, .x = h.v, .slots = h.slots, .scales = h.v_scales}});
+  return q;
 }
 
 }  // namespace qkv::ops

@@ -85,14 +85,13 @@ void first_highest(const Exec& exec, const FirstHighestArgs& a) noexcept {
     }
   });
 }
-void cached_attention(const Exec& exec, const CachedAttentionArgs& a) noexcept {
+void cache_heads(const Exec& exec, const CacheHeadsArgs& a) noexcept {
   static_cast<RecordingDevice&>(*exec.device).run([&exec, a] {
     const Kernels& table = kernels::best_table();
-    table.rotary(exec, a.heads.q);
-    table.rotary(exec, a.heads.k);
-    table.scatter_rows(exec, a.heads.to_k);
-    table.scatter_rows(exec, a.heads.to_v);
-    table.attention(exec, a.attention);
+    table.rotary(exec, a.q);
+    table.rotary(exec, a.k);
+    table.scatter_rows(exec, a.to_k);
+    table.scatter_rows(exec, a.to_v);
   });
 }
 
@@ -113,7 +112,7 @@ const Kernels& recording_kernels() {
                              QKV_KERNELS(QKV_KERNEL)
 #undef QKV_KERNEL
                                  .first_highest = &first_highest,
-                             .cached_attention = &cached_attention};
+                             .cache_heads = &cache_heads};
   return table;
 }
 

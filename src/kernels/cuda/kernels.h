@@ -13,7 +13,7 @@ bool linear_backward_set(const Exec& exec, const Grad& dx, std::span<const Linea
 void sum_squares_set(const Exec& exec, std::span<const SumSquaresArgs> all) noexcept;
 void adamw_set(const Exec& exec, std::span<const AdamWArgs> all) noexcept;
 void first_highest(const Exec& exec, const FirstHighestArgs& a) noexcept;
-void cached_attention(const Exec& exec, const CachedAttentionArgs& a) noexcept;
+void cache_heads(const Exec& exec, const CacheHeadsArgs& a) noexcept;
 void muon_set(const Exec& exec, std::span<MuonArgs> all) noexcept;
 
 }  // namespace qkv::kernels::cuda

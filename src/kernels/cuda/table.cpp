@@ -16,7 +16,7 @@ const Kernels& table() {
                                .sum_squares_set = &sum_squares_set,
                                .adamw_set = &adamw_set,
                                .first_highest = &first_highest,
-                               .cached_attention = &cached_attention,
+                               .cache_heads = &cache_heads,
                                .linear_backward_set = &linear_backward_set,
                                .muon_set = &muon_set};
   return kernels;

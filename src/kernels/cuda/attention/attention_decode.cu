@@ -12,12 +12,11 @@ __device__ void blank_heads(const FastAttention& f, int row, int from, int to) {
   }
 }
 
-template <int kWidth, RowForm kForm>
+template <int kWidth, bool kDrop>
 __global__ void __launch_bounds__(kBlockThreads, kBlocksEach<kWidth>)
-    attend_row(const __grid_constant__ FastAttention f, const __grid_constant__ RowPlan plan,
-               const __grid_constant__ CacheHeads heads) {
+    attend_row(const __grid_constant__ FastAttention f, const __grid_constant__ RowPlan plan) {
   extern __shared__ __align__(128) uint8_t raw[];
-  RowBlock<kWidth, kForm> block(f, plan, heads, *reinterpret_cast<Shared<kWidth>*>(raw));
+  RowBlock<kWidth, kDrop> block(f, plan, *reinterpret_cast<Shared<kWidth>*>(raw));
   const bool all = plan.which == RowsOf::all, marked = plan.which == RowsOf::marked;
   if (!all) wait_for_last();
   if (marked) {  // mostly there is none: all threads look at once
@@ -57,19 +56,13 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksEach<kWidth>)
     }
   }
   wait_for_last();  // also where there was nothing to do
-  if constexpr (kForm == RowForm::fresh) {
-    for (uint32_t i = heads.q_tasks + blockIdx.x * kBlockThreads + threadIdx.x; i < heads.tasks;
-         i += gridDim.x * kBlockThreads) {
-      heads.run(heads.prepare(i));
-    }
-  }
 }
 
-template <int kWidth, RowForm kForm>
-void run(const Exec& exec, const FastAttention& f, RowsOf which, const CacheHeads& heads = {}) {
+template <int kWidth, bool kDrop>
+void run(const Exec& exec, const FastAttention& f, RowsOf which) {
   constexpr int kShared = sizeof(Shared<kWidth>) + 128;
   static const bool prepared =
-      cudaFuncSetAttribute(attend_row<kWidth, kForm>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared) ==
+      cudaFuncSetAttribute(attend_row<kWidth, kDrop>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared) ==
       cudaSuccess;
   if (!prepared) return note_launch();
   const int group = f.heads % f.kv_heads == 0 ? f.heads / f.kv_heads : 1;
@@ -86,7 +79,7 @@ void run(const Exec& exec, const FastAttention& f, RowsOf which, const CacheHead
     plan.partial = reinterpret_cast<float*>(exec.scratch.data());
     const int64_t tasks = int64_t{which == RowsOf::all ? f.rows : f.segment_count} * plan.tiles,
                   counted = tasks * (which == RowsOf::all ? 1 : f.few);
-    const int64_t bytes = counted * plan.spans * kTileHeads * RowBlock<kWidth, kForm>::kPartial * 4;
+    const int64_t bytes = counted * plan.spans * kTileHeads * RowBlock<kWidth, kDrop>::kPartial * 4;
     if (counted <= kMostCounted && bytes <= exec.scratch.count()) {
       plan.splits = static_cast<int>(std::clamp<int64_t>(room / std::max<int64_t>(tasks, 1), 1, plan.spans));
     }
@@ -94,26 +87,18 @@ void run(const Exec& exec, const FastAttention& f, RowsOf which, const CacheHead
   }
   const int64_t blocks = which == RowsOf::marked ? std::min<int64_t>(plan.items, multiprocessors()) : plan.items;
   if (blocks <= 0) return;
-  launch(exec, attend_row<kWidth, kForm>, static_cast<unsigned>(blocks), kBlockThreads, kShared, f, plan, heads);
+  launch(exec, attend_row<kWidth, kDrop>, static_cast<unsigned>(blocks), kBlockThreads, kShared, f, plan);
 }
 
 }  // namespace
 
 void attend_rows(const Exec& exec, const FastAttention& f, RowsOf which) {
   if (f.drop.words != nullptr) {
-    run<128, RowForm::drop>(exec, f, which);  // of any width: steps of zeros leave a chain as it is, and rows are few
+    run<128, true>(exec, f, which);  // of any width: steps of zeros leave a chain as it is, and rows are few
   } else if (std::max(f.width, f.value_width) > 64) {
-    run<128, RowForm::plain>(exec, f, which);
+    run<128, false>(exec, f, which);
   } else {
-    run<64, RowForm::plain>(exec, f, which);
-  }
-}
-
-void attend_fresh_rows(const Exec& exec, const FastAttention& f, const CacheHeads& heads) {
-  if (f.width > 64) {
-    run<128, RowForm::fresh>(exec, f, RowsOf::all, heads);
-  } else {
-    run<64, RowForm::fresh>(exec, f, RowsOf::all, heads);
+    run<64, false>(exec, f, which);
   }
 }
 

@@ -1,6 +1,5 @@
 // Which calls of attention the fast forms take, and which form.
 #include "kernels/cuda/attention/attention_fast.h"
-#include "kernels/cuda/attention/cache_heads.h"
 
 namespace qkv::kernels::cuda {
 namespace {
@@ -107,23 +106,6 @@ FastAttention fast(const AttentionArgs& a) {
 }
 
 }  // namespace
-
-bool attend_fresh(const Exec& exec, const CachedAttentionArgs& a) {
-  const AttentionInput& in = a.attention.in;
-  const RotaryArgs& q = a.heads.q;
-  const bool wholes = q.first == 0 && !q.interleaved && 2 * q.cos.cols() == in.q.dim(2) &&
-                      (in.q.dim(2) == 64 || in.q.dim(2) == 128) && a.attention.z.dim(2) == in.q.dim(2);
-  if (a.keep_q || !wholes || !in.table.defined() || in.dropout.p != 0 || !in_pieces(q.x) || !takes(a.attention))
-    return false;
-  FastAttention f = fast(a.attention);
-  CacheHeads heads;
-  if (f.stats || f.rows >= kFewRows * f.segment_count || !make_cache_heads(heads, a.heads)) return false;
-  f.q = pointer<__nv_bfloat16>(q.x);
-  f.q_row = q.x.stride(0);
-  f.q_head = q.x.stride(1);
-  attend_fresh_rows(exec, f, heads);
-  return true;
-}
 
 bool attend_fast(const Exec& exec, const AttentionArgs& a) {
   if (!takes(a)) return false;

@@ -56,12 +56,6 @@ __device__ inline uint32_t pack(float low, float high) {
   const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
   return *reinterpret_cast<const uint32_t*>(&both);
 }
-__device__ inline float low_half(uint32_t both) {
-  return __uint_as_float(both << 16);
-}
-__device__ inline float high_half(uint32_t both) {
-  return __uint_as_float(both & 0xffff0000U);
-}
 __device__ inline void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
@@ -262,9 +256,6 @@ __device__ inline void blank_row(const FastAttention& f, int row, int head, int 
 // rows, cached or not.
 bool attend_fast(const Exec& exec, const AttentionArgs& a);
 
-// Decoding: heads of this pass are turned, attended to and cached at once. False where they are left to two launches.
-bool attend_fresh(const Exec& exec, const CachedAttentionArgs& a);
-
 // Tiles of 64 rows a warpgroup; false where the copy engine cannot take these tensors. Marks go to scratch, a byte per
 // head and 16 rows: 1 where some column is no number, which may be the fault of a hidden value (0 times NaN).
 bool attend_tiles(const Exec& exec, const FastAttention& f);
@@ -272,9 +263,6 @@ bool attend_tiles(const Exec& exec, const FastAttention& f);
 // One row and key head at a time: of all rows; of segments with fewer than f.few rows; of rows that attend_tiles marked.
 enum class RowsOf { all, short_segments, marked };
 void attend_rows(const Exec& exec, const FastAttention& f, RowsOf which);
-// Of all rows, whose own keys are not in the cache yet: heads as wide as their values, 64 or 128, turned as wholes.
-struct CacheHeads;
-void attend_fresh_rows(const Exec& exec, const FastAttention& f, const CacheHeads& heads);
 
 // After those, where they are asked for: f.first and f.at_offset of rows in segments.
 void attend_single_keys(const Exec& exec, const FastAttention& f);

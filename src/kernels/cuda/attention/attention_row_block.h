@@ -3,28 +3,18 @@
 #pragma once
 
 #include "kernels/cuda/attention/attention_row.h"
-#include "kernels/cuda/attention/cache_heads.h"
 
 namespace qkv::kernels::cuda {
 
-// fresh: keys and values of this pass are not in the cache yet; they and q are turned here.
-enum class RowForm { plain, drop, fresh };
-
-template <int kWidth, RowForm kForm>
+template <int kWidth, bool kDrop>
 class RowBlock {
  public:
-  static constexpr bool kDrop = kForm == RowForm::drop, kFresh = kForm == RowForm::fresh;
   using State = RowState<kWidth>;
   static constexpr int kChunks = kWidth / 8;    // of 16 bytes, a key
   static constexpr int kPartial = kWidth + 16;  // floats of one span and head: columns, sums, class masses
 
-  __device__ RowBlock(const FastAttention& f, const RowPlan& plan, const CacheHeads& heads, Shared<kWidth>& shared)
-      : f_(f),
-        plan_(plan),
-        heads_(heads),
-        s_(shared),
-        keys_(shared_address(shared.keys)),
-        values_(shared_address(shared.values)) {}
+  __device__ RowBlock(const FastAttention& f, const RowPlan& plan, Shared<kWidth>& shared)
+      : f_(f), plan_(plan), s_(shared), keys_(shared_address(shared.keys)), values_(shared_address(shared.values)) {}
 
   // All heads of the tile, key head by key head.
   __device__ void attend(int n, const FastSegment& segment, int row, int tile, int split, int splits, int task) {
@@ -51,16 +41,8 @@ class RowBlock {
     const int first = t.seen.begin / kKeySpan, end = (t.seen.end + kKeySpan - 1) / kKeySpan;
     const int workers = max(min(splits, end - first), 1);
     if (split >= workers) return;
-    float cos[kWidth / 16][2], sin[kWidth / 16][2];
-    if constexpr (kFresh) load_angles(t, cos, sin);
     load_first(t, first + split);
     load_queries(t);
-    if constexpr (kFresh) {
-      put_fresh(t, first + split, true, true);
-      turn_queries(cos, sin);
-    }
-    copies_commit();
-    copies_commit();
     State state;
 #pragma unroll 1
     for (int s = first + split; s < end; s += workers) {
@@ -92,68 +74,21 @@ class RowBlock {
     }
   }
 
-  // Column c of a head is turned with c + kWidth / 2, which this lane has too.
-  __device__ void load_angles(const RowTask& t, float (&cos)[kWidth / 16][2], float (&sin)[kWidth / 16][2]) const {
-    const int64_t position = heads_.positions[t.row];
-#pragma unroll
-    for (int k = 0; k < kWidth / 16; ++k) {
-      const int pair = 8 * k + 2 * (lane_ % 4);
-      const float2 c = *reinterpret_cast<const float2*>(heads_.cos.address(position, pair)),
-                   s = *reinterpret_cast<const float2*>(heads_.sin.address(position, pair));
-      cos[k][0] = c.x;
-      cos[k][1] = c.y;
-      sin[k][0] = s.x;
-      sin[k][1] = s.y;
-    }
-  }
-  __device__ void turn_queries(const float (&cos)[kWidth / 16][2], const float (&sin)[kWidth / 16][2]) {
-#pragma unroll
-    for (int k = 0; k < kWidth / 16; ++k) {
-      uint32_t &first = q_[k], &second = q_[k + kWidth / 16];
-      float one[2] = {low_half(first), high_half(first)}, two[2] = {low_half(second), high_half(second)};
-      turn_pairs(one, two, cos[k], sin[k], false);
-      first = pack(one[0], one[1]);
-      second = pack(two[0], two[1]);
-    }
-  }
-
-  // Keys, values of this pass in this warp's block, where load() left their places.
-  __device__ void put_fresh(const RowTask& t, int span, bool keys, bool values) const {
-    const int block = span * kKeySpan + warp_ * kKeyBlock, chunk = lane_ % kChunks;
-    const bool of_keys = lane_ < kChunks, mine = of_keys ? keys : values && lane_ < 2 * kChunks;
-#pragma unroll 1
-    for (int key = max(max(block, t.segment.position), t.seen.begin); key < min(block + kKeyBlock, t.seen.end); ++key) {
-      if (!mine) continue;
-      const int64_t token = t.segment.first_row + key - t.segment.position;
-      float x[8];
-      if (of_keys)
-        heads_.key(token, t.kv_head, chunk, x);
-      else
-        heads_.value(token, t.kv_head, chunk, x);
-      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(
-                       piece<kWidth>(of_keys ? keys_ : values_, key - span * kKeySpan, chunk)),
-                   "r"(pack(x[0], x[1])), "r"(pack(x[2], x[3])), "r"(pack(x[4], x[5])), "r"(pack(x[6], x[7]))
-                   : "memory");
-    }
-  }
-
   __device__ bool sees_block(const RowTask& t, int span, int block) const {
     const int from = span * kKeySpan + block * kKeyBlock;
     return from < t.seen.end && from + kKeyBlock > t.seen.begin;
   }
 
-  // Calls for the keys or values of this warp's block. What is not seen becomes zeros; what is seen from `fresh` on is left to
-  // others.
-  __device__ void load(const RowTask& t, int span, bool of_keys, int fresh) {
+  // Calls for the keys or values of this warp's block, those before `until`; what is not seen becomes zeros.
+  __device__ void load(const RowTask& t, int span, bool of_keys, int until = INT32_MAX) {
     if (span * kKeySpan >= t.seen.end || !sees_block(t, span, warp_)) return;
     const int from = span * kKeySpan + warp_ * kKeyBlock;
-    constexpr int kNone = -1, kLeft = -2;
     int rows[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int key = from + 32 * h + lane_;
-      const bool sees = key >= t.seen.begin && key < t.seen.end;
-      rows[h] = !sees ? kNone : key >= fresh ? kLeft : key_row(f_, t.segment, t.segment_index, key);
+      rows[h] =
+          key >= t.seen.begin && key < t.seen.end && key < until ? key_row(f_, t.segment, t.segment_index, key) : -1;
     }
     const __nv_bfloat16* data = of_keys ? f_.k + t.kv_head * f_.k_head : f_.v + t.kv_head * f_.v_head;
     const int64_t stride = of_keys ? f_.k_row : f_.v_row;
@@ -164,8 +99,7 @@ class RowBlock {
 #pragma unroll 8
     for (int r = lane_ / kChunks; r < kKeyBlock; r += kAtOnce) {
       const int row = __shfl_sync(~0U, r < 32 ? rows[0] : rows[1], r % 32);
-      if (row == kLeft) continue;
-      const bool there = row != kNone && 8 * chunk < width;
+      const bool there = row >= 0 && 8 * chunk < width;
       copy16(piece<kWidth>(to, warp_ * kKeyBlock + r, chunk), there ? data + row * stride + 8 * chunk : data, there);
     }
   }
@@ -173,14 +107,15 @@ class RowBlock {
   // The first span. Keys of earlier passes are called for before the kernels ahead have ended, the few of this pass after.
   __device__ void load_first(const RowTask& t, int span) {
     constexpr int kFewFresh = 4;
-    const bool early = kFresh || (plan_.which == RowsOf::all && f_.table != nullptr && t.segment.rows <= kFewFresh);
+    const bool early = plan_.which == RowsOf::all && f_.table != nullptr && t.segment.rows <= kFewFresh;
     if (!early) wait_for_last();
     const int fresh = early ? t.segment.position : INT32_MAX, block = span * kKeySpan + warp_ * kKeyBlock;
     load(t, span, true, fresh);
     load(t, span, false, fresh);
     wait_for_last();
     let_next_start();  // not before: weights that the next one calls for would delay keys and values
-    if constexpr (kFresh) return;
+    if (fresh < block + kKeyBlock) asm volatile("cp.async.wait_all;" ::: "memory");  // zeros lie where those go
+    __syncwarp();
     const bool of_keys = lane_ < kChunks;
     const int chunk = lane_ % kChunks, width = of_keys ? f_.width : f_.value_width;
 #pragma unroll 1
@@ -193,11 +128,7 @@ class RowBlock {
       copy16(piece<kWidth>(of_keys ? keys_ : values_, key - span * kKeySpan, chunk), there ? from + 8 * chunk : from,
              there);
     }
-  }
-  // A later span.
-  __device__ void load_next(const RowTask& t, int span, bool of_keys) {
-    load(t, span, of_keys, kFresh ? t.segment.position : INT32_MAX);
-    if constexpr (kFresh) put_fresh(t, span, of_keys, !of_keys);
+    copies_commit();
     copies_commit();
   }
 
@@ -232,7 +163,8 @@ class RowBlock {
       }
     }
     __syncwarp();
-    load_next(t, next, true);
+    load(t, next, true);
+    copies_commit();
     if (sees)
       score(t, p, first_key);
     else if (lane_ < kTileHeads)
@@ -288,7 +220,8 @@ class RowBlock {
       out.mass[i] = mass[i];
     }
     __syncthreads();
-    load_next(t, next, false);
+    load(t, next, false);
+    copies_commit();
   }
 
   // Options, hidden keys, the highest score of the block and its key.
@@ -448,7 +381,6 @@ class RowBlock {
 
   const FastAttention& f_;
   const RowPlan& plan_;
-  const CacheHeads& heads_;
   Shared<kWidth>& s_;
   const uint32_t keys_, values_;
   const int lane_ = static_cast<int>(threadIdx.x) % 32, warp_ = static_cast<int>(threadIdx.x) / 32;
