@@ -26,16 +26,20 @@ __device__ inline float fast_exp(float x) {
   return fast_exp2(x * kLog2E);
 }
 
-// 1 / (1 + exp(-x)); in float by fast instructions.
+// 1 / (1 + 2^-x); in float by fast instructions. sigmoid(x) is that of log2(e) x.
 template <class R>
-__device__ R sigmoid(R x) {
+__device__ R sigmoid2(R x) {
   if constexpr (sizeof(R) == sizeof(float)) {
     float y;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(1 + fast_exp(-x)));
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(1 + fast_exp2(-x)));
     return y;
   } else {
-    return 1 / (1 + exp(-x));
+    return 1 / (1 + exp2(-x));
   }
+}
+template <class R>
+__device__ R sigmoid(R x) {
+  return sigmoid2(x * static_cast<R>(1.44269504088896340736));
 }
 
 template <Activation::Kind kKind>
@@ -59,7 +63,8 @@ struct OfKind {
     } else if constexpr (kKind == Kind::gelu_tanh) {
       // (1 + tanh(u)) / 2 is sigmoid(2 u), and 2 u = x (k + c x^2)
       constexpr R k = 2 * kRootTwo * kInvRootPi, c = static_cast<R>(0.044715) * k;
-      const R square = x * x, s = sigmoid(x * fma(c, square, k)), value = x * s;
+      constexpr R in_two = static_cast<R>(1.44269504088896340736);
+      const R square = x * x, s = sigmoid2(x * fma(in_two * c, square, in_two * k)), value = x * s;
       return {value, fma(value * (1 - s), fma(3 * c, square, k), s)};
     } else if constexpr (kKind == Kind::silu) {
       const R s = sigmoid(alpha * x);

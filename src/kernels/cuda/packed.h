@@ -73,8 +73,15 @@ class Packed {
     return t.rank() <= 3;
   }
 
-  __device__ explicit operator bool() const { return data_ != nullptr; }
+  __host__ __device__ explicit operator bool() const { return data_ != nullptr; }
   __device__ int valid(int64_t) const { return INT32_MAX; }  // how many columns of a pack exist
+  // Row r alone: where it begins is found once for all its packs.
+  __device__ Packed row(int64_t r) const {
+    Packed one;
+    one.data_ = data_ + (narrow() ? 2 : 4) * at(r, 0);
+    one.narrow_ = narrow_;
+    return one;
+  }
   __device__ const std::byte* address(int64_t r, int64_t c) const { return data_ + (narrow() ? 2 : 4) * at(r, c); }
 
   template <int N>

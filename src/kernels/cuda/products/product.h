@@ -55,8 +55,8 @@ struct ProductArgs {
   __device__ R scaled(R sum) const {
     return scale ? sum * (scale.get<R>(0) * static_cast<R>(factor)) : sum;
   }
-  Fused fused;      // not of product()
-  Kept kept;        // of sums and bias, before they join the residual; not of product()
+  Fused fused;  // not of product()
+  Kept kept;    // of sums and bias, before they join the residual; not of product()
 };
 
 inline Operand operand(const Tensor& t, bool transposed) {
@@ -85,6 +85,12 @@ struct Beside {
   float* sums_of_a = nullptr;
 };
 
+// Columns of its tiles: 128, or more where that is faster. Wider tiles read less for as many products, but fill the processors
+// and the columns less evenly.
+constexpr int64_t kFarColumns = 192;
+constexpr double tile_time(int64_t columns) {  // in that of 128 columns
+  return columns == kFarColumns ? 1.3 : 1;
+}
 // The same for many rows, with Hopper's copy engine and wgmma; false if it does not take these operands.
 bool product_of_many_rows(const Exec& exec, const ProductArgs& args, std::span<const Beside> beside = {});
 bool product_of_floats(const Exec& exec, const ProductArgs& args);  // of f32, in plain arithmetic

@@ -67,11 +67,6 @@ __device__ void fetch_chunk(uint32_t to, const void* from, int bytes) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(kBytes), "r"(bytes)
                : "memory");
 }
-__device__ inline void wait_for_chunks() {
-  asm volatile("cp.async.wait_all;" ::: "memory");
-  __syncwarp();
-}
-
 // Finishes in f32, 16 x 64 sums at a time: such units side by side, 16 chunks of four numbers a row. Shared memory: the sums,
 // and what is added to this unit and the next.
 template <FinishKind kKind, int kColumns>
@@ -176,7 +171,7 @@ struct Finisher {
 
   // `sums`: of a unit, by its number.
   template <class F>
-  __device__ void run(F sums) const {
+  __device__ __forceinline__ void run(F sums) const {
 #pragma unroll 1
     for (int unit = 0; unit < kUnits; ++unit) {
 #pragma unroll
@@ -226,7 +221,7 @@ struct Finisher<FinishKind::bare, kColumns> {
   __device__ void begin() const {}
 
   template <class F>
-  __device__ void run(F sums) const {
+  __device__ __forceinline__ void run(F sums) const {
     const float scale = args.scaling();
 #pragma unroll
     for (int unit = 0; unit < kUnits; ++unit) {

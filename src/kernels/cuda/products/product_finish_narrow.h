@@ -35,29 +35,59 @@ __device__ inline void write_fragments(uint32_t at, const uint32_t (&v)[4]) {
                : "memory");
 }
 
-// Of this thread's columns, all called for at once; those outside are never stored, whatever was added.
-template <int kPairs>
-__device__ void load_bias(const Target& target, const Place& place, int lane, float2 (&bias)[kPairs]) {
+// Of this thread's columns in four blocks of eight from n on, all called for at once; those outside are never stored, whatever
+// was added.
+__device__ __forceinline__ void load_bias(const Target& target, const Place& place, int n, int lane,
+                                          float2 (&bias)[4]) {
   const auto at = [&](int j) {
-    return target.bias.at(place.bias_row, min(place.n + 8 * j, target.columns - 8) + 2 * (lane % 4));
+    return target.bias.at(place.bias_row, min(n + 8 * j, target.columns - 8) + 2 * (lane % 4));
   };
   if (target.bias.narrow) {
-    uint32_t raw[kPairs];
+    uint32_t raw[4];
 #pragma unroll
-    for (int j = 0; j < kPairs; ++j) raw[j] = *reinterpret_cast<const uint32_t*>(at(j));
+    for (int j = 0; j < 4; ++j) raw[j] = *reinterpret_cast<const uint32_t*>(at(j));
 #pragma unroll
-    for (int j = 0; j < kPairs; ++j) bias[j] = unpack(raw[j]);
+    for (int j = 0; j < 4; ++j) bias[j] = unpack(raw[j]);
   } else {
 #pragma unroll
-    for (int j = 0; j < kPairs; ++j) bias[j] = *reinterpret_cast<const float2*>(at(j));
+    for (int j = 0; j < 4; ++j) bias[j] = *reinterpret_cast<const float2*>(at(j));
   }
 }
 
-// Sums (+ bias, of tiles of 128 columns) rounded, 16 x 64 at a time: 8 chunks of eight numbers a row.
+// A panel of 32 x 64 rounded numbers in shared memory, the lower 16 rows of a warp and the upper: rows of 8 chunks of eight, in
+// an order that keeps threads out of each other's banks.
+constexpr int kPanelBytes = 4096;
+__device__ inline uint32_t in_panel(int r, int chunk) {
+  return static_cast<uint32_t>(r * 128 + (chunk ^ (r & 7)) * 16);
+}
+// The sums of 64 columns from n on (rows lane / 4 (+ 8), columns 8 j + 2 (lane % 4) (+ 1)), with the bias or else scaled.
+__device__ __forceinline__ void put_panel(uint32_t panel, const Target& target, const Place& place, int n, int lane,
+                                          bool biased, float scale, const float* lower, const float* upper) {
+#pragma unroll
+  for (int first = 0; first < 8; first += 4) {
+    float2 bias[4] = {};
+    if (biased) load_bias(target, place, n + 8 * first, lane, bias);
+#pragma unroll
+    for (int j = first; j < first + 4; j += 2) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float* s = (half == 0 ? lower : upper) + 4 * j;
+        uint32_t v[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const float2 b = bias[j - first + i / 2];
+          v[i] = biased ? pack(s[2 * i] + b.x, s[2 * i + 1] + b.y) : pack(scale * s[2 * i], scale * s[2 * i + 1]);
+        }
+        write_fragments(panel + half * (kPanelBytes / 2) + in_panel(lane % 16, j + lane / 16), v);
+      }
+    }
+  }
+}
+
+// Sums (+ bias) rounded, a panel at a time.
 template <int kColumns>
 struct Finisher<FinishKind::narrow, kColumns> {
-  static constexpr bool kBias = kColumns == 128;
-  static constexpr int kAcross = kColumns / 64, kUnits = 2 * kAcross, kUnitBytes = 2048, kBytes = 2 * kUnitBytes;
+  static constexpr int kAcross = kColumns / 64, kUnits = 2 * kAcross, kBytes = kPanelBytes;
 
   const FinishArgs& args;
   const Target& target;
@@ -68,49 +98,35 @@ struct Finisher<FinishKind::narrow, kColumns> {
   __device__ void begin() const {}
 
   template <class F>
-  __device__ void run(F sums) const {
+  __device__ __forceinline__ void run(F sums) const {
     const float scale = args.scaling();
-    const int r = lane % 16;
-    const bool biased = kBias && target.bias;
-    float2 bias[kBias ? kColumns / 8 : 1] = {};
-    if (biased) load_bias(target, place, lane, bias);
+    const bool biased = static_cast<bool>(target.bias);
 #pragma unroll
-    for (int unit = 0; unit < kUnits; ++unit) {
-      const uint32_t here = buffer + unit % 2 * kUnitBytes;
-      const float* s = sums(unit);
+    for (int across = 0; across < kAcross; ++across) {
+      const int n = place.n + across * 64, column = n + lane % 8 * 8;
+      put_panel(buffer, target, place, n, lane, biased, scale, sums(across), sums(kAcross + across));
+      __syncwarp();
 #pragma unroll
-      for (int j = 0; j < 8; j += 2) {
-        uint32_t v[4];
+      for (int half = 0; half < 2; ++half) {
+        const int m = place.m + half * 64 + lane / 8, rows = column < target.columns ? place.end_m - m : 0;
+        std::byte* to = target.out.at(m, column);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const float2 b = bias[kBias ? unit % kAcross * 8 + j + i / 2 : 0];
-          const float low = s[4 * j + 2 * i], high = s[4 * j + 2 * i + 1];
-          v[i] = biased ? pack(low + b.x, high + b.y) : pack(scale * low, scale * high);
-        }
-        write_fragments(here + r * 128 + ((j + lane / 16) ^ (r & 7)) * 16, v);
-      }
-      __syncwarp();  // nobody is further than the next unit, which has the other half of the buffer
-      const int m = place.m + unit / kAcross * 64 + lane / 8, n = place.n + unit % kAcross * 64 + lane % 8 * 8;
-      std::byte* to = target.out.at(m, n);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int row = 4 * i + lane / 8;
-        const uint4 chunk = read_chunk(here + row * 128 + ((lane % 8) ^ (row & 7)) * 16);
-        if (n < target.columns && m + 4 * i < place.end_m) {
-          *reinterpret_cast<uint4*>(to + i * 8 * target.out.row) = chunk;
+          const uint4 chunk = read_chunk(buffer + half * (kPanelBytes / 2) + in_panel(4 * i + lane / 8, lane % 8));
+          if (4 * i < rows) *reinterpret_cast<uint4*>(to + i * 8 * target.out.row) = chunk;
         }
       }
+      __syncwarp();
     }
   }
 };
 
-// Activations, 16 x 128 sums at a time: two such units, 16 chunks of eight numbers a row. Shared memory: the sums, and
-// up to two inputs.
-template <FinishKind kKind>
-requires(kKind == FinishKind::forward || kKind == FinishKind::backward) struct Finisher<kKind, 128> {
+// Activations. All sums are rounded into panels first, so that their registers are free; then a warp walks over units of
+// 16 x 64 and calls for what the next one is joined with.
+template <FinishKind kKind, int kColumns>
+requires(kKind == FinishKind::forward || kKind == FinishKind::backward) struct Finisher<kKind, kColumns> {
   static constexpr bool kBackward = kKind == FinishKind::backward;
-  static constexpr int kColumns = 128, kUnits = 2, kUnitBytes = 4096, kInputs = kBackward ? 2 : 1,
-                       kBytes = (1 + kInputs) * kUnitBytes;
+  static constexpr int kAcross = kColumns / 64, kUnits = 2 * kAcross, kBytes = kAcross * kPanelBytes;
 
   const FinishArgs& args;
   const Target& target;
@@ -118,144 +134,116 @@ requires(kKind == FinishKind::forward || kKind == FinishKind::backward) struct F
   uint32_t buffer;
   int lane;
 
-  __device__ static uint32_t at(int r, int c) { return static_cast<uint32_t>(r * 256 + ((c ^ (r & 7)) * 16)); }
-  __device__ int row_of(int unit) const { return place.m + unit * 64 + lane / 16; }
-  __device__ int column() const { return place.n + lane % 16 * 8; }
-  // How many of the rows lane / 16, + 2, + 4 ... there are below `row_of`: 0 where the columns are outside.
-  __device__ int rows_left(int unit) const { return column() < target.columns ? place.end_m - row_of(unit) : 0; }
-
-  __device__ void fetch_from(const Plane& plane, int unit, uint32_t to) const {
-    const std::byte* from = plane.at(row_of(unit), column());
-    const int64_t step = 4 * plane.row;
-    const int rows = rows_left(unit);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      if (2 * i < rows) fetch_chunk<16>(to + at(2 * i + lane / 16, lane % 16), from + i * step, 16);
-    }
-  }
-  // Before there are sums.
+  // Before there are sums: what they are joined with comes as far as the shared cache.
   __device__ void begin() const {
-    fetch(0);
-  }
-  // Calls for what a unit is joined with. Without a gate its place is for pre of the second unit, which comes with the first.
-  __device__ void fetch(int unit) const {
-    if constexpr (kBackward) {
-      if (args.gate) {
-        fetch_from(args.pre, unit, buffer + kUnitBytes);
-        fetch_from(args.gate, unit, buffer + 2 * kUnitBytes);
-      } else if (unit == 0) {
-        fetch_from(args.pre, 0, buffer + kUnitBytes);
-        fetch_from(args.pre, 1, buffer + 2 * kUnitBytes);
-      }
-    } else {
-      if (args.gate) fetch_from(args.gate, unit, buffer + kUnitBytes);
-    }
+    if (kBackward && args.pre) call_for(args.pre);
+    if (args.gate) call_for(args.gate);
   }
 
-  // Sums of the tensor core: rows lane / 4 (+ 8), columns 8 j + 2 (lane % 4) (+ 1).
-  template <bool kBias>
-  __device__ void put(const float* sums) const {
-    const int r = lane % 16;
-    const uint32_t row = buffer + r * 256;
-    float2 bias[kColumns / 8] = {};
-    if (kBias) load_bias(target, place, lane, bias);
+  template <class F>
+  __device__ __forceinline__ void run(F sums) const {
 #pragma unroll
-    for (int j = 0; j < kColumns / 8; j += 2) {
-      const float* s = sums + 4 * j;
-      uint32_t v[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float2 b = bias[j + i / 2];
-        v[i] = kBias ? pack(s[2 * i] + b.x, s[2 * i + 1] + b.y) : pack(s[2 * i], s[2 * i + 1]);
-      }
-      write_fragments(row + ((j + lane / 16) ^ (r & 7)) * 16, v);
+    for (int across = 0; across < kAcross; ++across) {
+      put_panel(buffer + across * kPanelBytes, target, place, place.n + across * 64, lane, !kBackward && target.bias, 1,
+                sums(across), sums(kAcross + across));
     }
-  }
-
-  __device__ void finish(int unit) const {
-    if (!kBackward && args.pre) store(args.pre, unit);
+    __syncwarp();
     with_activation(args.form.act, [&](Activation act) {
       Gating form = args.form;
       form.act = act;
       if constexpr (!kBackward) {
         if (!args.gate) {
-          return map<false>(unit, [&](float s, float, float) { return make_float2(apply(act, s).value, 0); });
+          return walk<false, false>({}, {}, [&](float s, float, float) { return make_float2(apply(act, s).value, 0); });
         }
-        map<true>(unit, [&](float s, float gate, float) {
+        walk<true, false>(args.gate, {}, [&](float s, float gate, float) {
           const GateParts<float> parts(form, gate, s);
           return make_float2(parts.act * parts.up, 0);
         });
       } else {
         if (!args.gate) {
-          return map<false>(unit, [&](float s, float pre, float) { return make_float2(s * apply(act, pre).slope, 0); });
+          return walk<true, false>(
+              args.pre, {}, [&](float s, float pre, float) { return make_float2(s * apply(act, pre).slope, 0); });
         }
-        map<true>(unit, [&](float s, float pre, float gate) {
+        walk<true, true>(args.pre, args.gate, [&](float s, float pre, float gate) {
           const GateParts<float> parts(form, gate, pre);
           return make_float2(s * parts.act * parts.up_slope, s * parts.act_slope * parts.up);
         });
       }
     });
-  }
-
-  template <class F>
-  __device__ void run(F sums) const {
-#pragma unroll 1
-    for (int unit = 0; unit < kUnits; ++unit) {
-      if (!kBackward && target.bias) {
-        unit == 0 ? put<true>(sums(0)) : put<true>(sums(1));
-      } else {
-        unit == 0 ? put<false>(sums(0)) : put<false>(sums(1));
-      }
-      wait_for_chunks();
-      finish(unit);
-      __syncwarp();
-      if (unit == 0) fetch(1);
-      __syncwarp();
-    }
+    __syncwarp();
   }
 
  private:
-  // The sums as they are.
-  __device__ void store(const Plane& plane, int unit) const {
-    const int rows = rows_left(unit);
-    std::byte* to = plane.at(row_of(unit), column());
-    uint4 s[8];
+  static constexpr int kSome = 4;  // chunks of a thread in a unit, 4 rows apart
+
+  __device__ void call_for(const Plane& plane) const {
+    const int m = place.m + lane / 16 * 64 + lane % 16;
 #pragma unroll
-    for (int i = 0; i < 8; ++i) s[i] = read_chunk(buffer + at(2 * i + lane / 16, lane % 16));
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      if (2 * i < rows) *reinterpret_cast<uint4*>(to + i * 4 * plane.row) = s[i];
+    for (int across = 0; across < kAcross; ++across) {
+      const int n = place.n + across * 64;
+      if (m < place.end_m && n < target.columns) {
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(plane.at(m, n)) : "memory");
+      }
     }
   }
 
-  // f(s, first, second) -> {out, dgate}
-  template <bool kGate, class F>
-  __device__ __forceinline__ void map(int unit, F f) const {
-    constexpr bool kFirst = kBackward || kGate, kSecond = kBackward && kGate;
-    const int rows = rows_left(unit);
-    std::byte* to = target.out.at(row_of(unit), column());
-    std::byte* to_gate = kSecond && args.dgate ? args.dgate.at(row_of(unit), column()) : nullptr;
-    const uint32_t to_first = kUnitBytes + (kBackward && !kGate ? unit * kUnitBytes : 0);
-#pragma unroll(kSecond ? 1 : 2)
-    for (int i = 0; i < 8; ++i) {
-      const uint32_t from = buffer + at(2 * i + lane / 16, lane % 16);
-      const uint4 s = read_chunk(from), first = kFirst ? read_chunk(from + to_first) : uint4{},
-                  second = kSecond ? read_chunk(from + 2 * kUnitBytes) : uint4{};
-      const uint32_t in[3][4] = {
-          {s.x, s.y, s.z, s.w}, {first.x, first.y, first.z, first.w}, {second.x, second.y, second.z, second.w}};
-      uint32_t y[4], z[4];
+  // This thread's first chunk of a unit of 16 x 64, and how many rows there are from there on: 0 where the column is outside.
+  struct Unit {
+    int m, n, rows;
+  };
+  __device__ Unit unit(int which) const {
+    const int m = place.m + which % 2 * 64 + lane / 8, n = place.n + which / 2 * 64 + lane % 8 * 8;
+    return {m, n, n < target.columns ? place.end_m - m : 0};
+  }
+  using Chunk = uint32_t[4];  // eight numbers
+  __device__ __forceinline__ static void load(const Plane& plane, const Unit& u, Chunk (&to)[kSome]) {
+    const std::byte* from = plane.at(u.m, u.n);
 #pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        const float2 a = unpack(in[0][k]), b = unpack(in[1][k]), c = unpack(in[2][k]);
-        const float2 low = f(a.x, b.x, c.x), high = f(a.y, b.y, c.y);
-        y[k] = pack(low.x, high.x);
-        z[k] = pack(low.y, high.y);
-      }
-      if (2 * i < rows) {
-        *reinterpret_cast<uint4*>(to + i * 4 * target.out.row) = make_uint4(y[0], y[1], y[2], y[3]);
-        if (kSecond && to_gate != nullptr) {
-          *reinterpret_cast<uint4*>(to_gate + i * 4 * args.dgate.row) = make_uint4(z[0], z[1], z[2], z[3]);
+    for (int i = 0; i < kSome; ++i) {
+      const uint4 v = 4 * i < u.rows ? *reinterpret_cast<const uint4*>(from + i * 8 * plane.row) : uint4{};
+      to[i][0] = v.x, to[i][1] = v.y, to[i][2] = v.z, to[i][3] = v.w;
+    }
+  }
+  __device__ __forceinline__ static void store(const Plane& plane, const Unit& u, int i, const Chunk& v) {
+    std::byte* to = plane.at(u.m, u.n) + i * 8 * plane.row;
+    if (4 * i < u.rows) *reinterpret_cast<uint4*>(to) = make_uint4(v[0], v[1], v[2], v[3]);
+  }
+
+  // f(s, first, second) -> {out, dgate}
+  template <bool kFirst, bool kSecond, class F>
+  __device__ __forceinline__ void walk(const Plane& first, const Plane& second, F f) const {
+    Chunk next_first[kSome] = {}, next_second[kSome] = {};
+    if (kFirst) load(first, unit(0), next_first);
+    if (kSecond) load(second, unit(0), next_second);
+#pragma unroll 1
+    for (int which = 0; which < kUnits; ++which) {
+      const Unit u = unit(which);
+      Chunk in[3][kSome];
+#pragma unroll
+      for (int i = 0; i < kSome; ++i) {
+        const uint4 s = read_chunk(buffer + which * (kPanelBytes / 2) + in_panel(4 * i + lane / 8, lane % 8));
+        in[0][i][0] = s.x, in[0][i][1] = s.y, in[0][i][2] = s.z, in[0][i][3] = s.w;
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          in[1][i][k] = next_first[i][k];
+          in[2][i][k] = next_second[i][k];
         }
+      }
+      if (kFirst && which + 1 < kUnits) load(first, unit(which + 1), next_first);
+      if (kSecond && which + 1 < kUnits) load(second, unit(which + 1), next_second);
+#pragma unroll
+      for (int i = 0; i < kSome; ++i) {
+        Chunk y, z;
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const float2 a = unpack(in[0][i][k]), b = unpack(in[1][i][k]), c = unpack(in[2][i][k]);
+          const float2 low = f(a.x, b.x, c.x), high = f(a.y, b.y, c.y);
+          y[k] = pack(low.x, high.x);
+          z[k] = pack(low.y, high.y);
+        }
+        if (!kBackward && args.pre) store(args.pre, u, i, in[0][i]);
+        store(target.out, u, i, y);
+        if (kSecond && args.dgate) store(args.dgate, u, i, z);
       }
     }
   }

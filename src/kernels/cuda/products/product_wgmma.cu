@@ -14,7 +14,7 @@
 namespace qkv::kernels::cuda {
 namespace {
 
-constexpr int kConsumers = 2;
+constexpr int kConsumers = 2, kThreads = 128 * (kConsumers + 1);
 constexpr int kABytes = kTileRows * 128;
 constexpr int kBarrierBytes = 128, kTableBytes = 4 * (kMostGroups + 1);
 constexpr int kSharedLimit = 232448;
@@ -27,19 +27,14 @@ struct Config {
   static constexpr bool kSets = kA == kB && (kFinishKind == FinishKind::narrow || kFinishKind == FinishKind::bare);
   using Finish = Finisher<kFinishKind, kTileColumns>;
   static constexpr int kTile = kTileColumns, kLoaded = kABytes + kTile * 128;
-  static constexpr int kFinishBytes = 4 * kConsumers * Finish::kBytes;
   static constexpr bool kOnes = kSumsOfA;
+  static constexpr int kFinishBytes = 4 * kConsumers * Finish::kBytes;
   static constexpr int kColumns = kTile + (kOnes ? 8 : 0), kStage = kLoaded + (kOnes ? kPanel : 0);
   static constexpr int kRest = kFinishBytes + kBarrierBytes + 1024;
   static constexpr int kStages = (kSharedLimit - kTableBytes - kRest) / kStage;
   static constexpr int kShared = kStages * kStage + kRest;
   static_assert(8 * (2 * kStages + kConsumers) <= kBarrierBytes);
 };
-
-// Wider tiles read less for as many products, but fill the processors and the columns less evenly, and leave no registers for
-// what else is done with the sums.
-constexpr int kFarColumns = 192;
-constexpr double kFarTime = 1.43;  // of such a tile, in those of 128 columns
 
 struct Maps {
   CUtensorMap a, b;
@@ -54,7 +49,7 @@ __device__ inline void write_one(uint32_t at) {
 }
 
 template <class C>
-__global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
+__global__ void __launch_bounds__(kThreads, 1)
     product_wgmma(const __grid_constant__ AllMaps maps, const __grid_constant__ Job job) {
   using Grouped = ProductArgs::Grouped;
   extern __shared__ uint8_t raw[];
@@ -76,7 +71,7 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
   }
   if (job.grouped == Grouped::rows && threadIdx.x < 32) count_group_tiles(job, first_tiles);
   if constexpr (C::kOnes) {
-    for (int i = static_cast<int>(threadIdx.x); i < C::kStages * kDepth; i += 128 * (kConsumers + 1)) {
+    for (int i = static_cast<int>(threadIdx.x); i < C::kStages * kDepth; i += kThreads) {
       const int k = i % kDepth;
       write_one(base + i / kDepth * kStage + kLoaded + k * 128 + k % 8 * 16);  // the first chunk of row k, swizzled
     }
@@ -127,8 +122,7 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
   asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
   const int consumer = warpgroup - 1, thread = static_cast<int>(threadIdx.x) % 128, warp = thread / 32,
             lane = thread % 32;
-  float sums[2][C::kColumns / 2];  // of 64 rows each
-  uint32_t at = 0;                 // steps so far, of both warpgroups
+  uint32_t at = 0;  // steps so far, of both warpgroups
   uint32_t turns = consumer == 0 ? 1 : 0;
   bool mine = consumer == 0;
 #pragma unroll 1
@@ -137,6 +131,7 @@ __global__ void __launch_bounds__(128 * (kConsumers + 1), 1)
       at += tiles.steps(t);
       continue;
     }
+    float sums[2][C::kColumns / 2] = {};  // of 64 rows each. Set, so that those of the last tile need no registers
     const Tile tile = tiles(t);
     const Place place{tile.m + warp * 16, tile.end_m, tile.n, tile.group, tile.group * job.next_out};
     const typename C::Finish finisher{job.finish, job.members[C::kSets ? tile.member : 0].target, place,
@@ -252,7 +247,7 @@ bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside,
   if (!prepared) return false;
   const int64_t tiles = int64_t{job.rows} * job.columns * p.group_count * job.pieces;
   const auto grid = static_cast<unsigned>(std::min<int64_t>(tiles, multiprocessors()));
-  product_wgmma<C><<<grid, 128 * (kConsumers + 1), C::kShared, stream_of(exec)>>>(maps, job);
+  product_wgmma<C><<<grid, kThreads, C::kShared, stream_of(exec)>>>(maps, job);
   note_launch();
   return true;
 }
@@ -280,9 +275,9 @@ bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside,
     case narrow:
       return transposed ? either.operator()<0, 1, narrow>() : either.operator()<0, 0, narrow>();
     case forward:
-      return !transposed && run<Config<0, 0, forward>>(exec, p, beside, job);
+      return !transposed && either.operator()<0, 0, forward>();
     case backward:
-      return transposed && run<Config<0, 1, backward>>(exec, p, beside, job);
+      return transposed && either.operator()<0, 1, backward>();
     case bare:
       break;
   }
@@ -343,9 +338,10 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p, std::span<cons
     int64_t rows = tiles_of(p.m, kTileRows), across = tiles_of(out_columns, width);
     for (const Beside& one : beside) (stacked ? rows : across) += tiles_of(one.size, stacked ? kTileRows : width);
     const int64_t tiles = rows * across * p.group_count * p.pieces;
-    return static_cast<double>(tiles_of(tiles, multiprocessors())) * (width == kFarColumns ? kFarTime : 1);
+    return static_cast<double>(tiles_of(tiles, multiprocessors())) * tile_time(width);
   };
-  const bool comes_far = (kind == FinishKind::narrow && p.bias.data == nullptr) || kind == FinishKind::bare;
+  // Ends of f32 that are joined with others take longer than wider tiles save.
+  const bool comes_far = kind != FinishKind::wide && kind != FinishKind::joined;
   const bool far = comes_far && p.grouped == Grouped::none && time_of(kFarColumns) < time_of(128);
   const int tile_columns = far ? kFarColumns : 128;
   Job job{.finish = {.other = Plane(p.add ? p.out : p.residual),

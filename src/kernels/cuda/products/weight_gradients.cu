@@ -81,18 +81,20 @@ constexpr int64_t kMostInScratch = int64_t{32} << 20;  // numbers of f32
 // work to the end. It follows from the shapes alone, since the order of the sums does.
 int64_t pieces_of_rows(int64_t outputs, int64_t inputs, int64_t rows) {
   constexpr int64_t kProcessors = 132, kMostPieces = 8, kLeastRows = 2048;
-  constexpr int64_t kPerTile = 5;  // writing and adding up a piece of a tile, in rows multiplied
-  const int64_t tiles = (outputs + 127) / 128 * ((inputs + 127) / 128);
+  constexpr double kPerNumber = 5.0 / (128 * 128);  // writing and adding up a piece of a tile, in rows multiplied
+  const auto up = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
   int64_t best = 1;
   double least = 0;
   for (int64_t pieces = 1; pieces <= kMostPieces; ++pieces) {
     if (pieces > 1 && (rows < pieces * kLeastRows || pieces * outputs * inputs > kMostInScratch)) break;
-    const int64_t waves = (tiles * pieces + kProcessors - 1) / kProcessors;
-    const double time = static_cast<double>(waves * rows) / static_cast<double>(pieces) +
-                        static_cast<double>(pieces > 1 ? kPerTile * pieces * tiles : 0);
-    if (pieces == 1 || time < least) {
-      best = pieces;
-      least = time;
+    for (const int64_t columns : {int64_t{128}, kFarColumns}) {
+      const int64_t waves = up(up(outputs, 128) * up(inputs, columns) * pieces, kProcessors);
+      const double products = static_cast<double>(waves * rows) / static_cast<double>(pieces) * tile_time(columns);
+      const double time = products + (pieces > 1 ? kPerNumber * static_cast<double>(pieces * outputs * inputs) : 0);
+      if ((pieces == 1 && columns == 128) || time < least) {
+        best = pieces;
+        least = time;
+      }
     }
   }
   return best;

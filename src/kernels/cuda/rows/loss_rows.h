@@ -42,7 +42,7 @@ inline int64_t padded(int64_t vocabulary) {  // rows at multiples of 128 bytes, 
   constexpr int64_t kLine = 64;
   return (vocabulary + kLine - 1) / kLine * kLine;
 }
-constexpr int kHeadThreads = 1024;  // of a row
+constexpr int kHeadThreads = 512;  // of a row
 
 template <class R, class L>
 struct HeadRule {
@@ -172,67 +172,62 @@ struct HeadRows {
   R *losses, *lses;
 };
 
-// Losses, and logits become their gradients, all in shared memory: the copy engine brings the next row while this one is
-// looked at, and takes it back. On Hopper, where two rows fit.
+// Losses, and logits become their gradients, all in shared memory: the copy engine brings a row and takes it back, while the
+// other block of the processor looks at its own. On Hopper, where two rows fit.
 template <class R, class L>
-__global__ void __launch_bounds__(kHeadThreads, 1)
+__global__ void __launch_bounds__(kHeadThreads, 2)
     losses_and_gradients(const __grid_constant__ HeadRule<R, L> rule, const __grid_constant__ HeadRows<R, L> of,
                          int64_t count, int bytes) {
 #if __CUDA_ARCH__ >= 900
-  extern __shared__ __align__(128) unsigned char rows[];
-  __shared__ uint64_t barriers[2];
-  const uint32_t here = shared_address(rows), barrier = shared_address(barriers);
+  extern __shared__ __align__(128) unsigned char row_bytes[];
+  __shared__ uint64_t arrived;
+  const uint32_t here = shared_address(row_bytes), barrier = shared_address(&arrived);
+  L* const row = reinterpret_cast<L*>(row_bytes);
   const bool copies = threadIdx.x == 0;
-  const auto load = [&](int64_t r, int buffer) {
-    barrier_expect(barrier + 8 * buffer, static_cast<uint32_t>(bytes));
-    load_bytes(here + buffer * bytes, of.logits + r * rule.stride, bytes, barrier + 8 * buffer);
+  const auto load = [&](int64_t r) {
+    barrier_expect(barrier, static_cast<uint32_t>(bytes));
+    load_bytes(here, of.logits + r * rule.stride, bytes, barrier);
   };
   let_next_start();
   wait_for_last();
   if (copies) {
     barrier_init(barrier, 1);
-    barrier_init(barrier + 8, 1);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    if (blockIdx.x < count) load(blockIdx.x, 0);
+    if (blockIdx.x < count) load(blockIdx.x);
   }
   __syncthreads();
-  int turn = 0;
-  for (int64_t r = blockIdx.x; r < count; r += gridDim.x, ++turn) {
-    const int buffer = turn % 2;
-    if (copies) {
-      wait_for_copies_out();
-      if (r + gridDim.x < count) load(r + gridDim.x, 1 - buffer);
-    }
-    barrier_wait(barrier + 8 * buffer, turn / 2 % 2);
-    L* row = reinterpret_cast<L*>(rows + static_cast<ptrdiff_t>(buffer) * bytes);
+  uint32_t phase = 0;
+  for (int64_t r = blockIdx.x; r < count; r += gridDim.x, phase ^= 1) {
     const int32_t target = of.targets[r];
+    barrier_wait(barrier, phase);
     const R at_target = target != rule.ignore ? rule.capped(static_cast<R>(row[target])) : R{0};
     const auto sums = rule.sums(row);
     rule.gradients(row, row, sums.lse, target);
     fence_for_copies();
     __syncthreads();
     if (copies) {
-      store_bytes(of.logits + r * rule.stride, here + buffer * bytes, bytes);
+      store_bytes(of.logits + r * rule.stride, here, bytes);
       of.losses[r] = rule.loss(target, at_target, sums);
       of.lses[r] = sums.lse;
+      wait_for_copies_out();
+      if (r + gridDim.x < count) load(r + gridDim.x);
     }
   }
-  if (copies) wait_for_copies_out();
 #endif
 }
 
 template <class R, class L>
 bool in_shared_memory(const Exec& exec, const HeadRule<R, L>& rule, const HeadRows<R, L>& rows, int64_t count) {
-  constexpr int64_t kMostShared = 226 << 10;
+  constexpr int64_t kMostShared = 113 << 10;  // of one of two blocks
   const int64_t bytes = padded(rule.vocabulary) * static_cast<int64_t>(sizeof(L));
-  const bool fits = hopper() && 2 * bytes <= kMostShared && rule.stride * static_cast<int64_t>(sizeof(L)) >= bytes &&
+  const bool fits = hopper() && bytes <= kMostShared && rule.stride * static_cast<int64_t>(sizeof(L)) >= bytes &&
                     rule.stride % kPack == 0 && reinterpret_cast<uintptr_t>(rows.logits) % 16 == 0;
   if (!fits || cudaFuncSetAttribute(losses_and_gradients<R, L>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(2 * bytes)) != cudaSuccess) {
+                                    static_cast<int>(bytes)) != cudaSuccess) {
     return false;
   }
-  const auto grid = static_cast<unsigned>(std::min<int64_t>(count, multiprocessors()));
-  launch(exec, losses_and_gradients<R, L>, grid, kHeadThreads, static_cast<size_t>(2 * bytes), rule, rows, count,
+  const auto grid = static_cast<unsigned>(std::min<int64_t>(count, 2 * multiprocessors()));
+  launch(exec, losses_and_gradients<R, L>, grid, kHeadThreads, static_cast<size_t>(bytes), rule, rows, count,
          static_cast<int>(bytes));
   return true;
 }

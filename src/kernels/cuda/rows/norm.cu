@@ -20,8 +20,9 @@ struct Norm {
   RoundedForm<X> rounded;  // or absent
 };
 
-// One row by T threads. walk(x, f) calls f(first column, numbers of x, numbers of w) for each pack.
-template <int T, class X, class Y, class W, class Walk>
+// One row by T threads. walk(x, f) calls f(first column, numbers of x, numbers of w) for each pack. Rounded once more with
+// kRounded alone: where rows are few, a question less for every pack is 2 % of a pass.
+template <int T, bool kRounded, class X, class Y, class W, class Walk>
 __device__ __forceinline__ void norm_row(const Norm<X, Y, W>& n, int64_t r, const Walk& walk) {
   using R = typename X::Real;
   const RowPart<X, T> x(n.x, r, n.width);
@@ -31,14 +32,14 @@ __device__ __forceinline__ void norm_row(const Norm<X, Y, W>& n, int64_t r, cons
     mean = row_sum<T>(mean) / static_cast<R>(n.width);
   }
   x.numbers([&](R v) { squares += (v - mean) * (v - mean); });
-  const R rstd = 1 / sqrt(row_sum<T>(squares) / static_cast<R>(n.width) + n.eps);
+  const R rstd = rsqrt(row_sum<T>(squares) / static_cast<R>(n.width) + n.eps);
   walk(x, [&](int64_t c, const R(&v)[kRowPack], const R(&w)[kRowPack]) {
     R shift[kRowPack] = {}, out[kRowPack];
     if (n.b) n.b.load(0, c, shift);
 #pragma unroll
     for (int i = 0; i < kRowPack; ++i) out[i] = (v[i] - mean) * rstd * (n.w ? w[i] + n.offset : R{1}) + shift[i];
     n.y.store(r, c, out);
-    if (n.rounded) n.rounded.store(r, c, out);
+    if (kRounded && n.rounded) n.rounded.store(r, c, out);
   });
   if (threadIdx.x % T == 0) {
     if (n.mean != nullptr) n.mean[r] = mean;
@@ -52,7 +53,7 @@ __global__ void __launch_bounds__(kRowBlock) norm_few_rows(const __grid_constant
   let_next_start();
   const RowPart<W, kRowBlock> w(n.w, 0, n.width, static_cast<bool>(n.w));
   wait_for_last();
-  norm_row<kRowBlock>(n, blockIdx.x, [&](const auto& x, const auto& f) { x.each_with(w, f); });
+  norm_row<kRowBlock, false>(n, blockIdx.x, [&](const auto& x, const auto& f) { x.each_with(w, f); });
 }
 
 template <int T, class X, class Y, class W>
@@ -61,12 +62,12 @@ void norm_by(const Exec& exec, const Norm<X, Y, W>& n) {
   constexpr bool kCommon = std::is_same_v<X, Packed<float>> && std::is_same_v<Y, Packed<__nv_bfloat16>>;
   if constexpr (T == kRowBlock && kCommon) {
     constexpr int64_t kFewRows = 64;
-    if (n.rows > 0 && n.rows <= kFewRows) {
+    if (n.rows > 0 && n.rows <= kFewRows && !n.rounded) {
       return launch(exec, norm_few_rows<X, Y, W>, static_cast<unsigned>(n.rows), kRowBlock, 0, n);
     }
   }
   each_row_by<T>(exec, n.rows, [=] __device__(int64_t r) {
-    norm_row<T>(n, r, [&](const auto& x, const auto& f) {
+    norm_row<T, true>(n, r, [&](const auto& x, const auto& f) {
       x.each([&](int64_t c, const R(&v)[kRowPack]) {
         R w[kRowPack] = {};
         if (n.w) n.w.load(0, c, w);

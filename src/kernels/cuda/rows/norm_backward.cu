@@ -53,8 +53,9 @@ struct RowSums {
 #pragma unroll
     for (int i = 0; i < kRowPack; ++i) {
       xhat[i] = (x[i] - of.mean) * of.rstd;
-      g += dy[i] * u[i];
-      gx += dy[i] * u[i] * xhat[i];
+      const R part = dy[i] * u[i];
+      g += part;
+      gx = fma(part, xhat[i], gx);
     }
   }
   __device__ void finish(bool centred, int64_t width) {
@@ -66,8 +67,8 @@ struct RowSums {
                            const R (&u)[kRowPack], bool add, R (&out)[kRowPack]) const {
 #pragma unroll
     for (int i = 0; i < kRowPack; ++i) {
-      const R d = of.rstd * (dy[i] * u[i] - g - (x[i] - of.mean) * of.rstd * gx);
-      out[i] = add ? out[i] + d : d;
+      const R xhat = (x[i] - of.mean) * of.rstd, d = fma(-xhat, gx, dy[i] * u[i] - g);
+      out[i] = add ? fma(of.rstd, d, out[i]) : of.rstd * d;
     }
   }
 };
@@ -124,7 +125,7 @@ __global__ void __launch_bounds__(kRowBlock) norm_backward_pieces(const __grid_c
       Four<R>&to_w = *reinterpret_cast<Four<R>*>(dw + c), &to_b = *reinterpret_cast<Four<R>*>(db + c);
 #pragma unroll
       for (int i = 0; i < kRowPack; ++i) {
-        to_w.v[i] += of_dy[i] * xhat[i];
+        to_w.v[i] = fma(of_dy[i], xhat[i], to_w.v[i]);
         to_b.v[i] += of_dy[i];
       }
     });
@@ -172,8 +173,8 @@ struct Stages {
     return start + kStages * stage_bytes + ((stage * packs_each + s) * kRowBlock + threadIdx.x) * kAlsoBytes;
   }
   template <class A>
-  static __device__ void call(unsigned char* to, const A& rows, int64_t r, int64_t c) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_address(to)), "l"(rows.address(r, c)),
+  static __device__ void call(unsigned char* to, const A& row, int c) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_address(to)), "l"(row.address(0, c)),
                  "n"(sizeof(Chunk<A>))
                  : "memory");
   }
@@ -194,6 +195,8 @@ struct Stages {
 };
 
 // With few packs more blocks fit: a row of a whole block waits for all its threads, twice.
+template <int T>
+constexpr int kFew = T == kRowBlock ? kKept / 2 : T == 32 ? kKept - 2 : kKept;  // 2048, 768 and 256 columns
 template <int T, int kPacks>
 constexpr int kBlocksEach = T == kRowBlock&& kPacks < kKept ? 5 : 3;
 
@@ -212,26 +215,30 @@ __global__ void __launch_bounds__(kRowBlock, kBlocksEach<T, kPacks>)
 #pragma unroll
     for (int i = 0; i < kRowPack; ++i) dy[i] += more[i];
   };
-  const auto column = [](int s) { return int64_t{kRowPack} * (static_cast<int>(threadIdx.x) % T + s * T); };
+  const int width = static_cast<int>(n.width), first = kRowPack * (static_cast<int>(threadIdx.x) % T);
   const auto each = [&](auto f) {
 #pragma unroll
     for (int s = 0; s < kPacks; ++s) {
-      if (column(s) < n.width) f(s, column(s));
+      const int c = first + s * kRowPack * T;
+      if (c < width) f(s, c);
     }
   };
   const bool sums = n.partial != nullptr;
   float u[kPacks][kRowPack], dw[kPacks][kRowPack] = {}, db[kPacks][kRowPack] = {};
   let_next_start();
   wait_for_last();
-  each([&](int s, int64_t c) { load_factors(n.w, c, n.offset, u[s]); });
+  each([&](int s, int c) { load_factors(n.w, c, n.offset, u[s]); });
   const int64_t piece = blockIdx.x, end = min((piece + 1) * n.rows_each, n.rows);
   const auto call = [&](int stage, int64_t r) {
     if (r < end) {
-      each([&](int s, int64_t c) {
-        In::call(in.x(stage, s), n.x, r, c);
-        In::call(in.dy(stage, s), n.dy, r, c);
-        if (n.has_also) In::call(in.also(stage, s), n.also, r, c);
-        if (n.add) In::call(in.old(stage, s), n.dx, r, c);
+      const X x = n.x.row(r), old = n.dx.row(r);
+      const Y dy = n.dy.row(r);
+      const RoundedForm<X> also = n.also.row(r);
+      each([&](int s, int c) {
+        In::call(in.x(stage, s), x, c);
+        In::call(in.dy(stage, s), dy, c);
+        if (n.has_also) In::call(in.also(stage, s), also, c);
+        if (n.add) In::call(in.old(stage, s), old, c);
       });
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -245,34 +252,36 @@ __global__ void __launch_bounds__(kRowBlock, kBlocksEach<T, kPacks>)
     call(stage ^ 1, r + kAtOnce);
     asm volatile("cp.async.wait_group 1;" ::: "memory");
     RowSums<T, float> means;
-    each([&](int s, int64_t) {
+    each([&](int s, int) {
       float x[kRowPack], dy[kRowPack], xhat[kRowPack];
       In::load(in.x(stage, s), n.x, x);
       load_dy(stage, s, dy);
       means.add(of, x, dy, u[s], xhat);
 #pragma unroll
       for (int i = 0; i < kRowPack; ++i) {
-        dw[s][i] += dy[i] * xhat[i];
+        dw[s][i] = fma(dy[i], xhat[i], dw[s][i]);
         db[s][i] += dy[i];
       }
     });
     if (!n.dx) continue;
     means.finish(n.mean != nullptr, n.width);
-    each([&](int s, int64_t c) {
+    const X to = n.dx.row(r);
+    const RoundedForm<X> rounded = n.rounded.row(r);
+    each([&](int s, int c) {
       float x[kRowPack], dy[kRowPack], out[kRowPack];
       In::load(in.x(stage, s), n.x, x);
       load_dy(stage, s, dy);
       if (n.add) In::load(in.old(stage, s), n.dx, out);
       means.gradient(of, x, dy, u[s], n.add, out);
-      n.dx.store(r, c, out);
+      to.store(0, c, out);
       if (n.kept) n.kept.apply(r, c, out);
-      if (n.rounded) n.rounded.store(r, c, out);
+      if (n.rounded) rounded.store(0, c, out);
     });
   }
   if (!sums) return;
   __syncthreads();  // all rows have been read: the memory is free
   auto* const own = reinterpret_cast<float*>(raw) + threadIdx.x / T * 2 * n.width;
-  each([&](int s, int64_t c) {
+  each([&](int s, int c) {
     *reinterpret_cast<float4*>(own + c) = make_float4(dw[s][0], dw[s][1], dw[s][2], dw[s][3]);
     *reinterpret_cast<float4*>(own + n.width + c) = make_float4(db[s][0], db[s][1], db[s][2], db[s][3]);
   });
@@ -294,9 +303,8 @@ template <int T, class X, class Y, class W>
 int64_t run_pieces_by(const Exec& exec, NormBackward<X, Y, W>& n) {
   constexpr int64_t kAtOnce = kRowBlock / T;
   constexpr bool kPacked = X::kUnroll > 1;
-  constexpr int kHalf = kKept / 2;
-  const bool few = T == kRowBlock && n.width <= kRowPack * T * kHalf;
-  const int64_t most = kAtOnce * kProcessors * (few ? kBlocksEach<T, kHalf> : kBlocksEach<T, kKept>);
+  const bool few = n.width <= kRowPack * T * kFew<T>;
+  const int64_t most = kAtOnce * kProcessors * (few ? kBlocksEach<T, kFew<T>> : kBlocksEach<T, kKept>);
   n.rows_each = (n.rows + most - 1) / most * kAtOnce;
   const int64_t pieces = n.rows == 0 ? 0 : (n.rows + n.rows_each - 1) / n.rows_each;
   if (pieces == 0) return 0;
@@ -305,8 +313,8 @@ int64_t run_pieces_by(const Exec& exec, NormBackward<X, Y, W>& n) {
   if constexpr (kPacked) {
     if (n.width <= kRowPack * T * kKept) {
       const int64_t bytes = std::max<int64_t>(Stages<T, X, Y>::bytes(n.width, n.has_also), sum_bytes);
-      if (T == kRowBlock && few) {
-        launch_pieces<norm_backward_packs<T, T == kRowBlock ? kHalf : kKept, X, Y, W>>(exec, pieces, bytes, n);
+      if (few) {
+        launch_pieces<norm_backward_packs<T, kFew<T>, X, Y, W>>(exec, pieces, bytes, n);
       } else {
         launch_pieces<norm_backward_packs<T, kKept, X, Y, W>>(exec, pieces, bytes, n);
       }
