@@ -11,13 +11,14 @@ set(general_flags ${hopper_flags} -gencode=arch=compute_80,code=compute_80)
 set(hopper_groups
   "attention_dk_dv attention_dq attention_wgmma limits product_skinny"
   "product_wgmma")
-set(cuda_groups ${hopper_groups}
-  "attention attention_backward_general attention_sums"
-  "attention_backward attention_decode attention_drop attention_fast attention_single_keys attention_tiles"
+set(cuda_groups  # those that take longest come first, so that no processor is left alone with one
   "block_product cache_heads choice elementwise optim sort tensor_sets whole"
-  "blocks lookup norm"
   "experts linear loss pool product product_f32 weight_gradients"
-  "muon norm_backward")
+  "muon norm_backward"
+  ${hopper_groups}
+  "blocks lookup norm"
+  "attention attention_backward_general attention_sums"
+  "attention_backward attention_decode attention_drop attention_fast attention_single_keys attention_tiles")
 
 # qkv_cuda_kernels(): src/kernels/cuda becomes a part of qkv_kernels. nvcc is called by hand: CMake of this age does not
 # know how it says C++20.
