@@ -90,6 +90,12 @@ const page = await open();
   equal(await page.locator(".cut-switch").getAttribute("aria-checked"), "true", "the switch says it is cut");
   const cut = await asked(origin, "/page/cut", { text: "one two three one two", cut: ["L1H2"], max_tokens: 24 });
   check(cut.changed, "cutting this head changes the answer of this model");
+  const kept = await page.evaluate(async () => {
+    qkv.report.set({ ...qkv.report.peek() });
+    await new Promise((done) => setTimeout(done));
+    return document.querySelector(".answer-box .texts") !== null;
+  });
+  check(kept, "a report that says the same leaves the answer of the cut");
   const parts = await page.evaluate(() => { const texts = document.querySelector(".answer-box .texts"), of = (tag) => texts.querySelector(tag)?.textContent ?? ""; return { start: texts.firstChild.textContent, del: of("del"), ins: of("ins") }; });
   equal(parts.start + parts.del, cut.before, "the old answer, struck through");
   equal(parts.start + parts.ins, cut.after, "the new answer");

@@ -3,7 +3,7 @@ import { ask, Failure, live } from "./api";
 import { known, list } from "./format";
 import { report, setReport, story, type Facts, type Report, type Role } from "./report";
 import { sampling } from "./sampling";
-import { effect, onCleanup, signal, untracked } from "./signal";
+import { computed, effect, onCleanup, signal, untracked } from "./signal";
 import * as store from "./store";
 
 export interface Model {
@@ -124,7 +124,8 @@ export function startLooking(): void {
     const body = { ...subject(), cut: undefined, max_tokens: 24, temperature, ...(temperature > 0 ? { top_k: topK || undefined, top_p: topP < 1 ? topP : undefined, seed } : {}) };
     askLater<{ text: string; sentence?: string }>(120, "/page/write", body, (next) => { written = key; answer.set(next.sentence || next.text); }, () => answer.set(null));
   });
-  effect(askCut);
+  const cutOf = computed(() => lookKey(textNow(), modelNow()?.name ?? "", store.cut()));
+  effect(() => { cutOf(); askCut(); });
   effect(askRoles);
 }
 
@@ -164,13 +165,14 @@ function waitForServer(): void {
   onCleanup(() => clearInterval(timer));
 }
 
-// What the cut heads change: the answer at once, then the loss over many texts.
+// What the cut heads change: the answer at once, then the loss over many texts. A report that says more about the same text
+// asks nothing anew.
 function askCut(): void {
   again();
   cutAnswer.set(null);
-  const text = textNow();
-  if (!cutList().length || !modelNow() || !text.trim() || unfit(text)) return;
-  const body = { ...subject(), max_tokens: 24 }, abort = new AbortController();
+  const wanted = untracked(() => (cutList().length && modelNow() && textNow().trim() && !unfit(textNow()) ? subject() : null));
+  if (!wanted) return;
+  const body = { ...wanted, max_tokens: 24 }, abort = new AbortController();
   onCleanup(() => abort.abort());
   const step = (loss: boolean) => ask<CutAnswer>("/page/cut", { ...body, loss }, abort.signal);
   step(false).then((quick) => { cutAnswer.set(quick); return step(true); }).then((whole) => cutAnswer.set(whole))
