@@ -116,7 +116,7 @@ double round_to(DType dtype, double value) {
   return with_type(dtype, [&](auto zero) { return decode(encode<decltype(zero)>(value)); });
 }
 
-std::vector<const Kernels*> tables_to_train() {
+std::vector<const Kernels*> fastest_tables() {
   std::vector<const Kernels*> tables{&kernels::best_table()};
   if (kernels::cuda::available()) tables.push_back(&kernels::cuda::table());
   return tables;

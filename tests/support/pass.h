@@ -51,7 +51,7 @@ void to_device(const Tensor& t, std::span<const double> values);  // contiguous 
 double round_to(DType dtype, double value);
 
 // The CPU's best table, and a GPU's if there is one.
-std::vector<const Kernels*> tables_to_train();
+std::vector<const Kernels*> fastest_tables();
 
 // Numbers that depend only on (seed, index): normal with this deviation.
 Numbers normals(uint64_t seed, int64_t count, double deviation = 1);

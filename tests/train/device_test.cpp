@@ -111,7 +111,7 @@ TEST(DeviceRuns, GoOnOnTheHostAndBack) {
 }
 
 TEST(DeviceRuns, GoOnExactlyWhereTheyStood) {
-  for (const Kernels* table : test::tables_to_train()) {
+  for (const Kernels* table : test::fastest_tables()) {
     SCOPED_TRACE(table->name);
     const TempFolder temp;
     const Engine engine(*table, {.threads = 1});

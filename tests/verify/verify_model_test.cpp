@@ -58,10 +58,12 @@ TEST_P(Family, StaysNearItInBf16) {
 TEST_P(Family, ComputesItOnTheLargerRecordingToo) {
   const bool second = test::shared("golden2/" + GetParam()).has_value();
   QKV_NEED_SHARED(folder, (second ? "golden2/" : "golden/") + GetParam());
-  const VerifyReport report = verify_patched(folder, Json::object(), Precision::f32());
-  EXPECT_TRUE(report.good()) << bad_lines(report);
-  const VerifyReport half = verify_patched(folder, Json::object(), Precision::bf16());
-  EXPECT_TRUE(half.good()) << bad_lines(half);
+  for (const Kernels* table : test::fastest_tables()) {
+    for (const Precision& precision : {Precision::f32(), Precision::bf16()}) {
+      const VerifyReport report = verify_patched(folder, Json::object(), precision, *table);
+      EXPECT_TRUE(report.good()) << table->name << "\n" << bad_lines(report);
+    }
+  }
 }
 
 // T5 does not scale its scores, so rounding is amplified. On the larger recording of t5_gated rounding the weights

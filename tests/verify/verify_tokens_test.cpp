@@ -34,8 +34,7 @@ std::string said(const VerifyReport& report) {
   return text;
 }
 
-void expect_identical(const fs::path& folder, const Kernels& kernels = kernels::best_table(),
-                      Precision precision = Precision::f32()) {
+void expect_identical(const fs::path& folder, const Kernels& kernels, Precision precision = Precision::f32()) {
   const VerifyReport report = tokens_of(folder, precision, kernels);
   EXPECT_EQ(report.count(Verdict::good), static_cast<int64_t>(report.lines.size())) << kernels.name << "\n"
                                                                                     << said(report);
@@ -57,7 +56,7 @@ TEST_P(Texts, AreThoseOfTransformersInFloat32) {
 TEST_P(Texts, AreThoseOfTheLargerRecordingToo) {
   const bool second = test::shared("golden2/" + GetParam()).has_value();
   QKV_NEED_SHARED(folder, (second ? "golden2/" : "golden/") + GetParam());
-  expect_identical(folder);
+  for (const Kernels* table : test::fastest_tables()) expect_identical(folder, *table);
 }
 
 TEST_P(Texts, AreShownInBf16) {

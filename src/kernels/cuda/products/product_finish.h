@@ -67,6 +67,7 @@ __device__ void fetch_chunk(uint32_t to, const void* from, int bytes) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(kBytes), "r"(bytes)
                : "memory");
 }
+
 // Finishes in f32, 16 x 64 sums at a time: such units side by side, 16 chunks of four numbers a row. Shared memory: the sums,
 // and what is added to this unit and the next.
 template <FinishKind kKind, int kColumns>

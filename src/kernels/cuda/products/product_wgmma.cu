@@ -14,7 +14,7 @@
 namespace qkv::kernels::cuda {
 namespace {
 
-constexpr int kConsumers = 2, kThreads = 128 * (kConsumers + 1);
+constexpr int kConsumers = 2, kBlockThreads = 128 * (kConsumers + 1);
 constexpr int kABytes = kTileRows * 128;
 constexpr int kBarrierBytes = 128, kTableBytes = 4 * (kMostGroups + 1);
 constexpr int kSharedLimit = 232448;
@@ -27,8 +27,8 @@ struct Config {
   static constexpr bool kSets = kA == kB && (kFinishKind == FinishKind::narrow || kFinishKind == FinishKind::bare);
   using Finish = Finisher<kFinishKind, kTileColumns>;
   static constexpr int kTile = kTileColumns, kLoaded = kABytes + kTile * 128;
-  static constexpr bool kOnes = kSumsOfA;
   static constexpr int kFinishBytes = 4 * kConsumers * Finish::kBytes;
+  static constexpr bool kOnes = kSumsOfA;
   static constexpr int kColumns = kTile + (kOnes ? 8 : 0), kStage = kLoaded + (kOnes ? kPanel : 0);
   static constexpr int kRest = kFinishBytes + kBarrierBytes + 1024;
   static constexpr int kStages = (kSharedLimit - kTableBytes - kRest) / kStage;
@@ -49,7 +49,7 @@ __device__ inline void write_one(uint32_t at) {
 }
 
 template <class C>
-__global__ void __launch_bounds__(kThreads, 1)
+__global__ void __launch_bounds__(kBlockThreads, 1)
     product_wgmma(const __grid_constant__ AllMaps maps, const __grid_constant__ Job job) {
   using Grouped = ProductArgs::Grouped;
   extern __shared__ uint8_t raw[];
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   if (job.grouped == Grouped::rows && threadIdx.x < 32) count_group_tiles(job, first_tiles);
   if constexpr (C::kOnes) {
-    for (int i = static_cast<int>(threadIdx.x); i < C::kStages * kDepth; i += kThreads) {
+    for (int i = static_cast<int>(threadIdx.x); i < C::kStages * kDepth; i += kBlockThreads) {
       const int k = i % kDepth;
       write_one(base + i / kDepth * kStage + kLoaded + k * 128 + k % 8 * 16);  // the first chunk of row k, swizzled
     }
@@ -247,7 +247,7 @@ bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside,
   if (!prepared) return false;
   const int64_t tiles = int64_t{job.rows} * job.columns * p.group_count * job.pieces;
   const auto grid = static_cast<unsigned>(std::min<int64_t>(tiles, multiprocessors()));
-  product_wgmma<C><<<grid, kThreads, C::kShared, stream_of(exec)>>>(maps, job);
+  product_wgmma<C><<<grid, kBlockThreads, C::kShared, stream_of(exec)>>>(maps, job);
   note_launch();
   return true;
 }
