@@ -13,6 +13,7 @@
 namespace qkv::ops {
 
 Dropout dropout_of(const Context& cx, const DropoutOptions& options) {
+  check_number("dropout", "p", static_cast<double>(options.p), 0, 0.999);
   if (!cx.training) return {};
   const RngKey key{
       .seed = cx.rng.seed,
@@ -24,7 +25,6 @@ Dropout dropout_of(const Context& cx, const DropoutOptions& options) {
 
 Tensor dropout(Context& cx, const Tensor& x, const DropoutOptions& options) {
   check_vectors(cx, "dropout", "x", x);
-  check_number("dropout", "p", static_cast<double>(options.p), 0, 0.999);
   const Dropout dropout = dropout_of(cx, options);
   return dropout.p == 0 ? x : drop(cx, x, {.dropout = dropout});
 }

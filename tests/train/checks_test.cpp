@@ -1,7 +1,9 @@
 // Sanity checks that every trainer should pass.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/expect_error.h"
 #include "core/host_values.h"
@@ -209,6 +211,37 @@ TEST_F(Checks, DroppingDoesNotDependOnHowRowsAreDivided) {
   parts[1].first_row = 19;
   const auto together = gradients(*model, {&whole, 1}, {.seed = 5}), apart = gradients(*model, parts, {.seed = 5});
   for (const auto& [name, gradient] : together) EXPECT_LT(squared_distance(apart.at(name), gradient), 1e-11) << name;
+}
+
+// Of one row, the gradient of a weight has a row of zeros for each output that was dropped.
+TEST_F(Checks, WhatASublayerAddsIsDroppedByNumbersOfItsOwn) {
+  const TrainBatch batch = texts({some(2, 1)});
+  for (const double p : {0.0, 0.5}) {
+    const auto model = fresh({{"model_type", "gpt2"},
+                              {"vocab_size", 40},
+                              {"n_embd", 32},
+                              {"n_layer", 2},
+                              {"n_head", 4},
+                              {"n_positions", 64},
+                              {"attn_pdrop", 0},
+                              {"embd_pdrop", 0},
+                              {"resid_pdrop", p}});
+    const auto all = gradients(*model, {&batch, 1}, {.seed = 3});
+    std::set<std::string> kept;
+    for (const char* name : {"0.attn.o", "0.mlp.down", "1.attn.o", "1.mlp.down"}) {
+      const Numbers& gradient = all.at("layers." + std::string(name));
+      constexpr int64_t kOutputs = 32;
+      const int64_t inputs = std::ssize(gradient) / kOutputs;
+      std::string outputs;
+      for (auto row = gradient.begin(); row != gradient.end(); row += inputs) {
+        outputs += std::all_of(row, row + inputs, [](float x) { return x == 0; }) ? '0' : '1';
+      }
+      const auto dropped = std::count(outputs.begin(), outputs.end(), '0');
+      EXPECT_TRUE(p == 0 ? dropped == 0 : dropped > 5 && dropped < 27) << name << " " << outputs;
+      kept.insert(outputs);
+    }
+    EXPECT_EQ(kept.size(), p == 0 ? 1U : 4U);
+  }
 }
 
 TEST_F(Checks, NeitherPackingNorTheFutureLeaks) {

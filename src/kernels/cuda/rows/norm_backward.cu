@@ -194,11 +194,14 @@ struct Stages {
   }
 };
 
-// With few packs more blocks fit: a row of a whole block waits for all its threads, twice.
+// Packs of a thread where rows are not the widest that T threads take: up to 2048, 768 and 256 columns.
 template <int T>
-constexpr int kFew = T == kRowBlock ? kKept / 2 : T == 32 ? kKept - 2 : kKept;  // 2048, 768 and 256 columns
+constexpr int kFew = T == kRowBlock ? kKept / 2
+                     : T == 32      ? kKept - 2
+                                    : kKept;
+// With few packs more blocks fit: a row of a whole block waits for all its threads, twice.
 template <int T, int kPacks>
-constexpr int kBlocksEach = T == kRowBlock&& kPacks < kKept ? 5 : 3;
+constexpr int kBlocksEach = (T == kRowBlock && kPacks < kKept) ? 5 : 3;
 
 template <int T, int kPacks, class X, class Y, class W>
 __global__ void __launch_bounds__(kRowBlock, kBlocksEach<T, kPacks>)
