@@ -379,8 +379,8 @@ struct CrossEntropyArgs {
   CrossEntropyRule rule;
   Tensor logits;  // [N, V or more] or absent: where the logits stay for backward, if the device keeps them
 };
-constexpr int64_t kLogitRows = 8192;  // devices that keep logits add up dw over so many rows at a time, kept or not
-struct CrossEntropyBackwardArgs {     // of factor * sum(losses)
+constexpr int64_t kLogitRows = 32768;  // devices that keep logits add up dw over so many rows at a time, kept or not
+struct CrossEntropyBackwardArgs {      // of factor * sum(losses)
   Grad dx, dw, db;
   Tensor dloss;  // [1]
   double factor = 1;

@@ -220,7 +220,10 @@ struct Kept {
   // v of the columns c ... c + 3, c a multiple of four, dropped.
   template <class R>
   __device__ void apply(int64_t row, int64_t c, R (&v)[4]) const {
-    const uint32_t four = bits[row * words + c / 32] >> (c % 32);
+    apply(bits[row * words + c / 32] >> (c % 32), v);
+  }
+  template <class R>
+  __device__ void apply(uint32_t four, R (&v)[4]) const {
 #pragma unroll
     for (int i = 0; i < 4; ++i) v[i] = (four >> i & 1) != 0 ? v[i] * static_cast<R>(factor) : R{0};
   }

@@ -21,6 +21,16 @@ struct Plane {
   __device__ std::byte* at(int64_t m, int64_t n) const { return data + (m * row + n) * (narrow ? 2 : 4); }
 };
 
+// A number of such a matrix, and those so many rows below it and bytes beside it, which are less than 2 GiB away.
+struct Corner {
+  std::byte* data;
+  uint32_t row;  // bytes
+
+  __device__ Corner(const Plane& plane, int64_t m, int64_t n, int64_t shift = 0)
+      : data(plane.at(m, n) + shift), row(static_cast<uint32_t>(plane.row) * (plane.narrow ? 2 : 4)) {}
+  __device__ std::byte* operator()(int rows, int bytes) const { return data + (rows * row + bytes); }
+};
+
 // Where results go, and what is added to their columns.
 struct Target {
   Plane out, bias;
@@ -61,56 +71,179 @@ __device__ inline uint4 read_chunk(uint32_t at) {
   asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(at));
   return v;
 }
-// The first `bytes` of a chunk of kBytes, the rest zeros; with none, `from` is not read.
+// Brings a line as far as the cache that all processors share.
+__device__ inline void call_for(const void* at) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(at) : "memory");
+}
+
+// Into shared memory while the thread goes on: the first `bytes` of a chunk of kBytes, the rest zeros; with none, `from` is not
+// read.
 template <int kBytes>
 __device__ void fetch_chunk(uint32_t to, const void* from, int bytes) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(kBytes), "r"(bytes)
                : "memory");
 }
+__device__ inline void end_of_chunks() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+// All chunks are there but those before the last kGroups ends.
+template <int kGroups>
+__device__ void wait_for_chunks() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");
+}
 
-// Finishes in f32, 16 x 64 sums at a time: such units side by side, 16 chunks of four numbers a row. Shared memory: the sums,
-// and what is added to this unit and the next.
+// Where a warp is in its block: one of four in a warpgroup, which have a barrier of their own.
+struct Worker {
+  uint32_t buffer, bias;  // shared memory: of the warp, of the warpgroup
+  int lane, thread, barrier;
+
+  __device__ void meet() const { asm volatile("bar.sync %0, 128;" ::"r"(barrier) : "memory"); }
+};
+
+// The bias of a tile's columns as f32 in shared memory. It is called for before there are sums, since nothing else would be done
+// while it comes; columns outside have zeros.
+template <int kColumns>
+struct TileBias {
+  const Target& target;
+  const Place& place;
+  const Worker& worker;
+
+  __device__ void call_for() const {
+    if (!target.bias) return;
+    worker.meet();  // that of the last tile has been read
+    const int i = worker.thread, n = place.n + 2 * i, count = min(max(target.columns - n, 0), 2);
+    if (i < kColumns / 2) {
+      const std::byte* from = count > 0 ? target.bias.at(place.bias_row, n) : target.bias.data;
+      if (!target.bias.narrow) {
+        fetch_chunk<8>(worker.bias + 8 * i, from, 4 * count);
+      } else {
+        const auto* two = reinterpret_cast<const __nv_bfloat16*>(from);
+        const float x = count > 0 ? __bfloat162float(two[0]) : 0, y = count > 1 ? __bfloat162float(two[1]) : 0;
+        asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(worker.bias + 8 * i), "f"(x), "f"(y) : "memory");
+      }
+    }
+    end_of_chunks();
+  }
+  __device__ void wait() const {
+    if (!target.bias) return;
+    wait_for_chunks<0>();
+    worker.meet();
+  }
+  // Of columns n ... of the tile.
+  __device__ float2 two(int n) const {
+    float2 v;
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(worker.bias + 4 * n));
+    return v;
+  }
+  __device__ float4 four(int n) const {
+    const uint4 v = read_chunk(worker.bias + 4 * n);
+    return {__uint_as_float(v.x), __uint_as_float(v.y), __uint_as_float(v.z), __uint_as_float(v.w)};
+  }
+};
+
+// Finishes in f32, units of 16 x 64 sums one after the other through shared memory, 16 chunks of four numbers a row. What a unit
+// is joined with lies beside its sums, each chunk where the thread that reads it has put it: as soon as it is read, that of the
+// next unit is called for.
 template <FinishKind kKind, int kColumns>
 struct Finisher {
   static constexpr bool kJoined = kKind == FinishKind::joined;
-  static constexpr int kAcross = kColumns / 64, kUnits = 2 * kAcross, kUnitBytes = 4096,
-                       kBytes = (kJoined ? 3 : 1) * kUnitBytes;
+  static constexpr int kAcross = kColumns / 64, kUnits = 2 * kAcross, kUnitBytes = 4096;
+  static constexpr int kBytes = (kJoined ? 2 : 1) * kUnitBytes;
+  static constexpr bool kBiased = true;
+  static constexpr int kChunks = 8, kSome = 4;  // of a thread in a unit, two rows apart; called for together
 
   const FinishArgs& args;
   const Target& target;
   const Place& place;
-  uint32_t buffer;
-  int lane;
+  const Worker& worker;
+  uint32_t buffer = worker.buffer;
+  int lane = worker.lane;
 
-  __device__ static uint32_t at(int r, int c) { return static_cast<uint32_t>(r * 256 + ((c ^ (r & 7) * 2) * 16)); }
-  __device__ int row_of(int unit) const { return place.m + unit / kAcross * 64; }
-  __device__ int column(int unit) const { return place.n + unit % kAcross * 64 + lane % 16 * 4; }
-
-  // Before there are sums.
+  // Before there are sums: what they are joined with comes as far as the shared cache.
   __device__ void begin() const {
-    fetch(0);
-    fetch(1);
+    bias().call_for();
+    if (!kJoined) return;
+    const int m = place.m + lane / 16 * 64 + lane % 16, line = args.other.narrow ? 64 : 32;
+    if (m >= place.end_m) return;
+    const int end = min(place.n + kColumns, target.columns);
+    for (int n = place.n; n < end; n += line) call_for(args.other.at(m, n) + place.shift);
   }
-  // Calls for what a unit is joined with.
-  __device__ void fetch(int unit) const {
-    if (kJoined && unit < kUnits) {
-      const int m = row_of(unit) + lane / 16, left = target.columns - column(unit);
-      const int size = args.other.narrow ? 2 : 4, bytes = min(max(left, 0), 4) * size;
-      const std::byte* from = args.other.at(m, column(unit)) + place.shift;
-      const uint32_t to = buffer + (1 + unit % 2) * kUnitBytes;
-      const int64_t step = 2 * args.other.row * size;
+
+  // `sums`: of a unit, by its number.
+  template <class F>
+  __device__ __forceinline__ void run(F sums) const {
+    bias().wait();
+    if constexpr (kJoined) {
+      const bool plain =
+          args.scale == nullptr && !args.other.narrow && !target.out.narrow && place.n + kColumns <= target.columns;
+      if (plain) return args.kept ? walk<true, true>(sums) : walk<true, false>(sums);
+    }
+    walk<false, kJoined>(sums);
+  }
+
+ private:
+  __device__ TileBias<kColumns> bias() const { return {target, place, worker}; }
+  __device__ static uint32_t at(int r, int c) { return static_cast<uint32_t>(r * 256 + ((c ^ (r & 7) * 2) * 16)); }
+  __device__ uint32_t other_at(int i) const { return buffer + kUnitBytes + i * 512 + lane * 16; }
+  __device__ int row_of(int unit) const { return place.m + unit / kAcross * 64 + lane / 16; }
+  __device__ int column_in_tile(int unit) const { return unit % kAcross * 64 + lane % 16 * 4; }
+
+  __device__ Corner corner(const Plane& plane) const {
+    return {plane, place.m + lane / 16, place.n + lane % 16 * 4, place.shift};
+  }
+  __device__ static int row_in_tile(int unit) { return unit / kAcross * 64; }
+
+  // kPlain: all of f32, whole columns, not scaled. kDrops: perhaps, or, if plain, certainly.
+  template <bool kPlain, bool kDrops, class F>
+  __device__ __forceinline__ void walk(F sums) const {
+    const Corner out = corner(target.out), other = corner(args.other);
+    for (int first = 0; first < kChunks; first += kSome) fetch<kPlain>(other, 0, first);
+    uint32_t kept[kPlain && kDrops ? kChunks : 1];
+    if constexpr (kPlain && kDrops) load_kept(0, kept);
+#pragma unroll 1
+    for (int unit = 0; unit < kUnits; ++unit) {
 #pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        const int some = m + 2 * i < place.end_m ? bytes : 0;
-        const uint32_t here = to + at(2 * i + lane / 16, lane % 16);
-        if (args.other.narrow) {
-          fetch_chunk<8>(here, some > 0 ? from + i * step : args.other.data, some);
+      for (int u = 0; u < kUnits; ++u) {  // numbers of registers are constants
+        if (unit == u) put(sums(u));
+      }
+      __syncwarp();
+      finish<kPlain, kDrops>(out, other, unit, kept);
+      if constexpr (kPlain && kDrops) {
+        if (unit + 1 < kUnits) load_kept(unit + 1, kept);
+      }
+      __syncwarp();
+    }
+  }
+
+  // Calls for what kSome chunks of a unit are joined with.
+  template <bool kPlain>
+  __device__ __forceinline__ void fetch(const Corner& other, int unit, int first) const {
+    if (!kJoined) return;
+    if (unit < kUnits) {
+      const int row = row_in_tile(unit) + 2 * first, rows = place.end_m - (place.m + lane / 16) - row;
+      const bool narrow = !kPlain && args.other.narrow;
+      const int across = unit % kAcross * 64, size = narrow ? 2 : 4;
+      const int bytes = kPlain ? 16 : min(max(target.columns - place.n - column_in_tile(unit), 0), 4) * size;
+#pragma unroll
+      for (int i = 0; i < kSome; ++i) {
+        const int some = 2 * i < rows ? bytes : 0;
+        const void* from = some > 0 ? other(row + 2 * i, across * size) : args.other.data;
+        if (narrow) {
+          fetch_chunk<8>(other_at(first + i), from, some);
         } else {
-          fetch_chunk<16>(here, some > 0 ? from + i * step : args.other.data, some);
+          fetch_chunk<16>(other_at(first + i), from, some);
         }
       }
     }
-    if (kJoined) asm volatile("cp.async.commit_group;" ::: "memory");
+    end_of_chunks();
+  }
+  // Which of four columns are kept, in the lowest bits.
+  __device__ __forceinline__ void load_kept(int unit, uint32_t (&kept)[kChunks]) const {
+    const int m = row_of(unit), n = place.n + column_in_tile(unit);
+    const uint32_t* from = args.kept.bits + m * args.kept.words + n / 32;
+#pragma unroll
+    for (int i = 0; i < kChunks; ++i, from += 2 * args.kept.words)
+      kept[i] = m + 2 * i < place.end_m ? *from >> n % 32 : 0;
   }
 
   // Sums of the tensor core: rows lane / 4 (+ 8), columns 8 j + 2 (lane % 4) (+ 1).
@@ -126,77 +259,60 @@ struct Finisher {
     }
   }
 
-  __device__ void finish(int unit) const {
-    const int n = column(unit), count = target.columns - n;
-    const int m = row_of(unit) + lane / 16, rows = count > 0 ? place.end_m - m : 0;
-    float bias[4] = {};
-    if (target.bias) load_bias(n, bias);
-    const float scale = args.scaling();
-    std::byte* to = target.out.at(m, n) + place.shift;
-    const int64_t step = 2 * target.out.row * (target.out.narrow ? 2 : 4);
-#pragma unroll 4
-    for (int i = 0; i < 8; ++i) {
-      const uint32_t from = buffer + at(2 * i + lane / 16, lane % 16);
-      const uint4 raw = read_chunk(from);
-      float v[4] = {__uint_as_float(raw.x), __uint_as_float(raw.y), __uint_as_float(raw.z), __uint_as_float(raw.w)};
+  template <bool kPlain, bool kDrops, int N>
+  __device__ __forceinline__ void finish(const Corner& out, const Corner& other, int unit,
+                                         const uint32_t (&kept)[N]) const {
+    const int in_tile = column_in_tile(unit), n = place.n + in_tile, count = target.columns - n;
+    const int m = row_of(unit), rows = kPlain || count > 0 ? place.end_m - m : 0;
+    const int row = row_in_tile(unit), bytes = unit % kAcross * 64 * (!kPlain && target.out.narrow ? 2 : 4);
+    float4 b{};
+    if (target.bias) b = bias().four(in_tile);
+    const float scale = kPlain ? 1 : args.scaling();
 #pragma unroll
-      for (int k = 0; k < 4; ++k) v[k] *= scale;
-      if (target.bias) {
+    for (int first = 0; first < kChunks; first += kSome) {
+      if (kJoined) wait_for_chunks<kChunks / kSome - 1>();
 #pragma unroll
-        for (int k = 0; k < 4; ++k) v[k] += bias[k];
-      }
-      if (kJoined && args.kept && 2 * i < rows) args.kept.apply(m + 2 * i, n, v);
-      if (kJoined) {
-        const uint4 o = read_chunk(from + (1 + unit % 2) * kUnitBytes);
-        const float2 low = unpack(o.x), high = unpack(o.y);
-        v[0] = (args.other.narrow ? low.x : __uint_as_float(o.x)) + v[0];
-        v[1] = (args.other.narrow ? low.y : __uint_as_float(o.y)) + v[1];
-        v[2] = (args.other.narrow ? high.x : __uint_as_float(o.z)) + v[2];
-        v[3] = (args.other.narrow ? high.y : __uint_as_float(o.w)) + v[3];
-      }
-      if (2 * i < rows) {
-        std::byte* here = to + i * step;
-        if (count < 4) {
+      for (int k = 0; k < kSome; ++k) {
+        const int i = first + k;
+        const uint4 raw = read_chunk(buffer + at(2 * i + lane / 16, lane % 16));
+        float v[4] = {__uint_as_float(raw.x), __uint_as_float(raw.y), __uint_as_float(raw.z), __uint_as_float(raw.w)};
+        if (!kPlain) {
 #pragma unroll
-          for (int k = 0; k < 3; ++k) {
-            if (k < count) put_one(here, k, v[k]);
-          }
-        } else if (target.out.narrow) {
-          *reinterpret_cast<uint2*>(here) = make_uint2(pack(v[0], v[1]), pack(v[2], v[3]));
-        } else {
-          *reinterpret_cast<float4*>(here) = make_float4(v[0], v[1], v[2], v[3]);
+          for (float& x : v) x *= scale;
         }
+        if (target.bias) v[0] += b.x, v[1] += b.y, v[2] += b.z, v[3] += b.w;
+        if (kPlain && kDrops) {
+          args.kept.apply(kept[kPlain && kDrops ? i : 0], v);
+        } else if (kDrops && args.kept && 2 * i < rows) {
+          args.kept.apply(m + 2 * i, n, v);
+        }
+        if (kJoined) join<kPlain>(other_at(i), v);
+        if (2 * i < rows) store<kPlain>(out(row + 2 * i, bytes), count, v);
       }
+      fetch<kPlain>(other, unit + 1, first);
     }
   }
-
-  // `sums`: of a unit, by its number.
-  template <class F>
-  __device__ __forceinline__ void run(F sums) const {
-#pragma unroll 1
-    for (int unit = 0; unit < kUnits; ++unit) {
-#pragma unroll
-      for (int u = 0; u < kUnits; ++u) {  // numbers of registers are constants
-        if (unit == u) put(sums(u));
-      }
-      if (kJoined) asm volatile("cp.async.wait_group 1;" ::: "memory");
-      __syncwarp();
-      finish(unit);
-      __syncwarp();
-      fetch(unit + 2);
-    }
+  template <bool kPlain>
+  __device__ __forceinline__ void join(uint32_t from, float (&v)[4]) const {
+    const uint4 o = read_chunk(from);
+    const float2 low = unpack(o.x), high = unpack(o.y);
+    const bool narrow = !kPlain && args.other.narrow;
+    v[0] = (narrow ? low.x : __uint_as_float(o.x)) + v[0];
+    v[1] = (narrow ? low.y : __uint_as_float(o.y)) + v[1];
+    v[2] = (narrow ? high.x : __uint_as_float(o.z)) + v[2];
+    v[3] = (narrow ? high.y : __uint_as_float(o.w)) + v[3];
   }
-
- private:
-  // Of this thread's columns, called for at once; those outside are never stored, whatever was added.
-  __device__ void load_bias(int n, float (&bias)[4]) const {
-    const auto at = [&](int i) { return target.bias.at(place.bias_row, min(n + i, target.columns - 1)); };
-    if (target.bias.narrow) {
+  template <bool kPlain>
+  __device__ __forceinline__ void store(std::byte* to, int count, const float (&v)[4]) const {
+    if (!kPlain && count < 4) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) bias[i] = __bfloat162float(*reinterpret_cast<const __nv_bfloat16*>(at(i)));
+      for (int k = 0; k < 3; ++k) {
+        if (k < count) put_one(to, k, v[k]);
+      }
+    } else if (!kPlain && target.out.narrow) {
+      *reinterpret_cast<uint2*>(to) = make_uint2(pack(v[0], v[1]), pack(v[2], v[3]));
     } else {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) bias[i] = *reinterpret_cast<const float*>(at(i));
+      *reinterpret_cast<float4*>(to) = make_float4(v[0], v[1], v[2], v[3]);
     }
   }
   __device__ void put_one(std::byte* to, int k, float v) const {
@@ -212,12 +328,14 @@ struct Finisher {
 template <int kColumns>
 struct Finisher<FinishKind::bare, kColumns> {
   static constexpr int kAcross = kColumns / 64, kUnits = 2 * kAcross, kBytes = 0;
+  static constexpr bool kBiased = false;
 
   const FinishArgs& args;
   const Target& target;
   const Place& place;
-  uint32_t buffer;
-  int lane;
+  const Worker& worker;
+  uint32_t buffer = worker.buffer;
+  int lane = worker.lane;
 
   __device__ void begin() const {}
 

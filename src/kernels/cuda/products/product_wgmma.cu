@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kConsumers = 2, kBlockThreads = 128 * (kConsumers + 1);
 constexpr int kABytes = kTileRows * 128;
-constexpr int kBarrierBytes = 128, kTableBytes = 4 * (kMostGroups + 1);
+constexpr int kBarrierBytes = 128, kTableBytes = 16 * ((kMostGroups + 4) / 4);
 constexpr int kSharedLimit = 232448;
 
 // kA, kB: 1 where the operand lies with its rows together in memory. With kOnes, b has eight more columns in a panel that is
@@ -27,11 +27,12 @@ struct Config {
   static constexpr bool kSets = kA == kB && (kFinishKind == FinishKind::narrow || kFinishKind == FinishKind::bare);
   using Finish = Finisher<kFinishKind, kTileColumns>;
   static constexpr int kTile = kTileColumns, kLoaded = kABytes + kTile * 128;
-  static constexpr int kFinishBytes = 4 * kConsumers * Finish::kBytes;
+  static constexpr int kBiasBytes = Finish::kBiased ? 4 * kTile : 0;
+  static constexpr int kFinishBytes = kConsumers * (4 * Finish::kBytes + kBiasBytes);
   static constexpr bool kOnes = kSumsOfA;
   static constexpr int kColumns = kTile + (kOnes ? 8 : 0), kStage = kLoaded + (kOnes ? kPanel : 0);
-  static constexpr int kRest = kFinishBytes + kBarrierBytes + 1024;
-  static constexpr int kStages = (kSharedLimit - kTableBytes - kRest) / kStage;
+  static constexpr int kRest = kFinishBytes + kBarrierBytes + kTableBytes;
+  static constexpr int kStages = (kSharedLimit - kRest) / kStage;
   static constexpr int kShared = kStages * kStage + kRest;
   static_assert(8 * (2 * kStages + kConsumers) <= kBarrierBytes);
 };
@@ -52,11 +53,12 @@ template <class C>
 __global__ void __launch_bounds__(kBlockThreads, 1)
     product_wgmma(const __grid_constant__ AllMaps maps, const __grid_constant__ Job job) {
   using Grouped = ProductArgs::Grouped;
-  extern __shared__ uint8_t raw[];
-  __shared__ int first_tiles[kMostGroups + 1];
+  extern __shared__ __align__(1024) uint8_t raw[];  // the ring, what ends need, barriers, groups
   constexpr int kStage = C::kStage, kLoaded = C::kLoaded, kTile = C::kTile;
-  const uint32_t base = (shared_address(raw) + 1023) & ~1023U, buffers = base + C::kStages * kStage,
-                 barriers = buffers + C::kFinishBytes;
+  const uint32_t base = shared_address(raw), buffers = base + C::kStages * kStage,
+                 biases = buffers + 8 * C::Finish::kBytes, barriers = buffers + C::kFinishBytes;
+  int* const first_tiles = reinterpret_cast<int*>(raw + C::kStages * kStage + C::kFinishBytes + kBarrierBytes);
+  if (base % 1024 != 0) __trap();  // swizzled panels would not be where wgmma looks for them
   const auto full = [&](int s) { return barriers + 8 * s; };
   const auto empty = [&](int s) { return barriers + 8 * C::kStages + 8 * s; };
   const auto turn = [&](int consumer) { return barriers + 16 * C::kStages + 8 * consumer; };
@@ -131,17 +133,18 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
       at += tiles.steps(t);
       continue;
     }
-    float sums[2][C::kColumns / 2] = {};  // of 64 rows each. Set, so that those of the last tile need no registers
     const Tile tile = tiles(t);
     const Place place{tile.m + warp * 16, tile.end_m, tile.n, tile.group, tile.group * job.next_out};
-    const typename C::Finish finisher{job.finish, job.members[C::kSets ? tile.member : 0].target, place,
-                                      buffers + (consumer * 4 + warp) * C::Finish::kBytes, lane};
+    const Worker worker{buffers + (consumer * 4 + warp) * C::Finish::kBytes, biases + consumer * C::kBiasBytes, lane,
+                        thread, 1 + consumer};
+    const typename C::Finish finisher{job.finish, job.members[C::kSets ? tile.member : 0].target, place, worker};
     finisher.begin();
     int stage = static_cast<int>(at % C::kStages), before = -1;  // the stage whose products may still run
     uint32_t phase = at / C::kStages & 1;
     at += tile.steps;
     barrier_wait(turn(consumer), turns++ & 1);  // else this turn of a stage is mistaken for the one before the last
     __syncwarp();
+    float sums[2][C::kColumns / 2] = {};  // of 64 rows each. Set, so that those of the last tile need no registers
     const auto multiply = [&]<int kColumns>(std::integral_constant<int, kColumns>) {
 #pragma unroll 1
       for (int step = 0; step < tile.steps; ++step) {
@@ -157,7 +160,8 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
                              : "memory");
               }
             }
-            asm volatile("fence.proxy.async.shared::cta;\nbar.sync %0, 128;" ::"r"(1 + consumer) : "memory");
+            fence_for_copies();
+            worker.meet();
           }
         }
         const uint64_t tile_a = tile_descriptor(at_a, C::kA == 0 ? 16 : kPanel, 1024),
@@ -284,10 +288,11 @@ bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside,
   return false;
 }
 
-// Rows are apart by whole chunks of `numbers` and begin with one.
+// Rows are apart by whole chunks of `numbers` and begin with one; those of a tile are less than 2 GiB apart.
 bool in_chunks(const View& v, int numbers) {
+  const int64_t stride = v.rank < 2 ? 0 : v.strides[v.rank - 2];
   return v.data == nullptr ||
-         ((v.dtype == DType::f32 || v.dtype == DType::bf16) && (v.rank < 2 || v.strides[v.rank - 2] % numbers == 0) &&
+         ((v.dtype == DType::f32 || v.dtype == DType::bf16) && stride % numbers == 0 && stride < (1 << 22) &&
           reinterpret_cast<uintptr_t>(v.data) % static_cast<uintptr_t>(numbers * size_of(v.dtype)) == 0);
 }
 bool narrow_in_chunks(const View& v) {
