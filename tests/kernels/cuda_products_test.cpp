@@ -45,14 +45,14 @@ class Both {
     return to_host(y);
   }
 
-  std::vector<Numbers> backward(bool plain, DType dx_dtype, bool add) {
+  std::vector<Numbers> backward(bool plain, DType dx_dtype, bool add, bool biased = true) {
     const Shape dw_shape = w_.shape(), db_shape = b_.shape();
     const Tensor dx = pass_.input(normals(21, x_.count()), x_.shape(), dx_dtype);
     const Tensor dw = pass_.input(normals(22, dw_shape.count()), dw_shape, DType::f32);
     const Tensor db = pass_.input(normals(23, db_shape.count()), db_shape, DType::f32);
     pass_.cx.kernels.linear_backward(pass_.cx.exec, {.dx = {dx, add},
                                                      .dw = {dw, add},
-                                                     .db = {db, add},
+                                                     .db = biased ? Grad{db, add} : Grad{},
                                                      .dy = plain ? apart(dy_) : dy_,
                                                      .x = plain ? apart(x_) : x_,
                                                      .w = w_,
@@ -157,6 +157,16 @@ TEST_P(CudaProducts, HaveThemWithActivationsToo) {
               both.forward(true, DType::bf16, {.form = clamped, .gate = gate}));
     EXPECT_EQ(both.backward_through(false, plain, false), both.backward_through(true, plain, false));
     EXPECT_EQ(both.backward_through(false, clamped, true), both.backward_through(true, clamped, true));
+  }
+}
+
+// Tiles of 256 columns: dw over many rows, and dx over many outputs.
+TEST(CudaWideProducts, HaveThemInTheWidestTilesToo) {
+  const char* why = nullptr;
+  if (!kernels::cuda::available(&why)) GTEST_SKIP() << "there is no GPU: " << why;
+  for (const Sizes& sizes : {Sizes{8200, 2048, 1600}, Sizes{2000, 2048, 8256}}) {
+    Both both(sizes, DType::bf16);
+    EXPECT_EQ(both.backward(false, DType::bf16, false, false), both.backward(true, DType::bf16, false, false));
   }
 }
 

@@ -1,5 +1,5 @@
-// What a warp does with its sums of a tile, 2 x 16 rows by 128 or 192 columns: through shared memory, so that whole lines
-// are read and written. A warp is alone here while others multiply, so all that can be is loaded ahead and side by side.
+// What a warp does with its sums of a tile, 2 x 16 rows by 128 or 192 columns or 16 by 256: through shared memory, so that whole
+// lines are read and written. A warp is alone here while others multiply, so all that can be is loaded ahead and side by side.
 #pragma once
 
 #include "kernels/cuda/formulas.h"
@@ -58,6 +58,10 @@ struct Place {
 // wide: out = sum (+ bias), f32 or bf16; joined: + other. bare: out = sum, f32. In bf16 alone: sum (+ bias), and forward and
 // backward of Fused.
 enum class FinishKind { wide, joined, bare, narrow, forward, backward };
+
+// Of a tile's halves, 64 rows each, a warpgroup has both, but of the widest tiles one.
+template <int kColumns>
+constexpr int kHalves = kColumns == kFarthestColumns ? 1 : 2;
 
 __device__ inline uint32_t pack(float low, float high) {
   const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
@@ -327,7 +331,7 @@ struct Finisher {
 // Straight from the registers, for products whose k is so long that the end hardly counts: the ring has the shared memory.
 template <int kColumns>
 struct Finisher<FinishKind::bare, kColumns> {
-  static constexpr int kAcross = kColumns / 64, kUnits = 2 * kAcross, kBytes = 0;
+  static constexpr int kAcross = kColumns / 64, kUnits = kHalves<kColumns> * kAcross, kBytes = 0;
   static constexpr bool kBiased = false;
 
   const FinishArgs& args;

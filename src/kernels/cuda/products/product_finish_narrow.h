@@ -41,14 +41,15 @@ constexpr int kPanelBytes = 4096;
 __device__ inline uint32_t in_panel(int r, int chunk) {
   return static_cast<uint32_t>(r * 128 + (chunk ^ (r & 7)) * 16);
 }
-// Sums of 64 columns rounded as the tensor core leaves them, four matrices of 8 x 8 at a time: of both rows of 16, and of
+// Sums of 64 columns rounded as the tensor core leaves them, four matrices of 8 x 8 at a time: of the rows of 16, and of
 // columns 16 j + 2 (lane % 4) (+ 1, + 8, + 9), two rows lane / 4 (+ 8).
+template <int kRowHalves>
 struct Fragments {
-  uint32_t v[2][4][4];
+  uint32_t v[kRowHalves][4][4];
 
-  // With their `biases` or else scaled.
-  template <bool kBiased, class F>
-  __device__ __forceinline__ void round(int lane, float scale, F biases, const float* lower, const float* upper) {
+  // `sums`: of a half. With their `biases` or else scaled.
+  template <bool kBiased, class F, class G>
+  __device__ __forceinline__ void round(int lane, float scale, F biases, G sums) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       float2 bias[2] = {};
@@ -57,8 +58,8 @@ struct Fragments {
         bias[1] = biases(16 * j + 8 + lane % 4 * 2);
       }
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const float* s = (half == 0 ? lower : upper) + 8 * j;
+      for (int half = 0; half < kRowHalves; ++half) {
+        const float* s = sums(half) + 8 * j;
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const float2 b = bias[i / 2];
@@ -70,7 +71,7 @@ struct Fragments {
   }
   __device__ __forceinline__ void write(uint32_t panel, int lane) const {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
+    for (int half = 0; half < kRowHalves; ++half) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         write_fragments(panel + half * (kPanelBytes / 2) + in_panel(lane % 16, 2 * j + lane / 16), v[half][j]);
@@ -82,7 +83,7 @@ struct Fragments {
 // Sums (+ bias) rounded, a panel at a time.
 template <int kColumns>
 struct Finisher<FinishKind::narrow, kColumns> {
-  static constexpr int kAcross = kColumns / 64, kUnits = 2 * kAcross, kBytes = kPanelBytes;
+  static constexpr int kAcross = kColumns / 64, kRowHalves = kHalves<kColumns>, kBytes = kRowHalves * kPanelBytes / 2;
   static constexpr bool kBiased = true;
 
   const FinishArgs& args;
@@ -104,14 +105,15 @@ struct Finisher<FinishKind::narrow, kColumns> {
 #pragma unroll
     for (int across = 0; across < kAcross; ++across) {
       const auto biases = [&](int n) { return bias().two(64 * across + n); };
-      const float *lower = sums(across), *upper = sums(kAcross + across);
-      Fragments all;
-      biased ? all.round<true>(lane, 1, biases, lower, upper) : all.round<false>(lane, scale, biases, lower, upper);
+      const auto of_half = [&](int half) { return sums(half * kAcross + across); };
+      Fragments<kRowHalves> all;
+      biased ? all.template round<true>(lane, 1, biases, of_half)
+             : all.template round<false>(lane, scale, biases, of_half);
       all.write(buffer, lane);
       __syncwarp();
       const int rows = n + across * 64 < target.columns ? place.end_m - m : 0;
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
+      for (int half = 0; half < kRowHalves; ++half) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const uint4 chunk = read_chunk(buffer + half * (kPanelBytes / 2) + in_panel(4 * i + lane / 8, lane % 8));
@@ -155,7 +157,7 @@ requires(kKind == FinishKind::forward || kKind == FinishKind::backward) struct F
   template <class F>
   __device__ __forceinline__ void run(F sums) const {
     if (!kBackward) bias().wait();
-    Fragments last;
+    Fragments<2> last;
     !kBackward&& target.bias ? put<true>(sums, last) : put<false>(sums, last);
 #pragma unroll 1
     for (int panel = 0; panel < kAcross; panel += kPanels) {
@@ -172,11 +174,11 @@ requires(kKind == FinishKind::forward || kKind == FinishKind::backward) struct F
   }
 
   template <bool kWithBias, class F>
-  __device__ __forceinline__ void put(F sums, Fragments& last) const {
+  __device__ __forceinline__ void put(F sums, Fragments<2>& last) const {
 #pragma unroll
     for (int across = 0; across < kAcross; ++across) {
       const auto biases = [&](int n) { return bias().two(64 * across + n); };
-      last.round<kWithBias>(lane, 1, biases, sums(across), sums(kAcross + across));
+      last.round<kWithBias>(lane, 1, biases, [&](int half) { return sums(half * kAcross + across); });
       if (across < kPanels) last.write(buffer + across * kPanelBytes, lane);
     }
   }

@@ -1,5 +1,6 @@
 // Products of many rows of bf16 on Hopper. Tiles of 128 x 128 or 128 x 192 outputs go through a ring of stages that the copy
-// engine fills and wgmma reads; while one warpgroup finishes its tile, the other multiplies the next one.
+// engine fills and wgmma reads; while one warpgroup finishes its tile, the other multiplies the next one. Where k is so long that
+// the end hardly counts, tiles may have 256 columns, and both warpgroups multiply together, half the rows each.
 //
 // The order is that of product_mma: one chain of k16 steps per output, so both give the same bits whatever the tiles. What
 // lies past the end of k arrives as zeros and leaves the sums as they are.
@@ -26,7 +27,8 @@ struct Config {
   static constexpr int kA = kTransposedA, kB = kTransposedB;
   static constexpr bool kSets = kA == kB && (kFinishKind == FinishKind::narrow || kFinishKind == FinishKind::bare);
   using Finish = Finisher<kFinishKind, kTileColumns>;
-  static constexpr int kTile = kTileColumns, kLoaded = kABytes + kTile * 128;
+  static constexpr int kTile = kTileColumns, kLoaded = kABytes + kTile * 128, kRowHalves = kHalves<kTile>;
+  static constexpr bool kTogether = kRowHalves == 1;
   static constexpr int kBiasBytes = Finish::kBiased ? 4 * kTile : 0;
   static constexpr int kFinishBytes = kConsumers * (4 * Finish::kBytes + kBiasBytes);
   static constexpr bool kOnes = kSumsOfA;
@@ -66,7 +68,7 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
   if (threadIdx.x == 0) {
     for (int s = 0; s < C::kStages; ++s) {
       barrier_init(full(s), 1);
-      barrier_init(empty(s), 1);
+      barrier_init(empty(s), C::kTogether ? kConsumers : 1);
     }
     for (int consumer = 0; consumer < kConsumers; ++consumer) barrier_init(turn(consumer), 1);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -129,12 +131,14 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
   bool mine = consumer == 0;
 #pragma unroll 1
   for (int t = static_cast<int>(blockIdx.x); t < tiles.count; t += static_cast<int>(gridDim.x), mine = !mine) {
-    if (!mine) {
+    if (!C::kTogether && !mine) {
       at += tiles.steps(t);
       continue;
     }
     const Tile tile = tiles(t);
-    const Place place{tile.m + warp * 16, tile.end_m, tile.n, tile.group, tile.group * job.next_out};
+    const int half_of_rows = C::kTogether ? consumer : 0;
+    const Place place{tile.m + half_of_rows * 64 + warp * 16, tile.end_m, tile.n, tile.group,
+                      tile.group * job.next_out};
     const Worker worker{buffers + (consumer * 4 + warp) * C::Finish::kBytes, biases + consumer * C::kBiasBytes, lane,
                         thread, 1 + consumer};
     const typename C::Finish finisher{job.finish, job.members[C::kSets ? tile.member : 0].target, place, worker};
@@ -142,9 +146,11 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
     int stage = static_cast<int>(at % C::kStages), before = -1;  // the stage whose products may still run
     uint32_t phase = at / C::kStages & 1;
     at += tile.steps;
-    barrier_wait(turn(consumer), turns++ & 1);  // else this turn of a stage is mistaken for the one before the last
+    // Else this turn of a stage is mistaken for the one before the last.
+    if (!C::kTogether) barrier_wait(turn(consumer), turns++ & 1);
     __syncwarp();
-    float sums[2][C::kColumns / 2] = {};  // of 64 rows each. Set, so that those of the last tile need no registers
+    float sums[C::kRowHalves][C::kColumns / 2] =
+        {};  // of 64 rows each. Set, so that those of the last tile need no registers
     const auto multiply = [&]<int kColumns>(std::integral_constant<int, kColumns>) {
 #pragma unroll 1
       for (int step = 0; step < tile.steps; ++step) {
@@ -164,13 +170,13 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
             worker.meet();
           }
         }
-        const uint64_t tile_a = tile_descriptor(at_a, C::kA == 0 ? 16 : kPanel, 1024),
+        const uint64_t tile_a = tile_descriptor(at_a + half_of_rows * kPanel, C::kA == 0 ? 16 : kPanel, 1024),
                        tile_b = tile_descriptor(at_b, C::kB == 0 ? 16 : kPanel, 1024);
         wgmma_fence();
 #pragma unroll
         for (int s = 0; s < kDepth / 16; ++s) {
 #pragma unroll
-          for (int half = 0; half < 2; ++half) {
+          for (int half = 0; half < C::kRowHalves; ++half) {
             Wgmma<kColumns>::template multiply<C::kA, C::kB>(reinterpret_cast<float(&)[kColumns / 2]>(sums[half]),
                                                              tile_a + half * (kPanel / 16) + s * (C::kA == 0 ? 2 : 128),
                                                              tile_b + s * (C::kB == 0 ? 2 : 128), s > 0 || step > 0);
@@ -187,7 +193,7 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
           phase ^= 1;
         }
       }
-      if (thread == 0) barrier_arrive(turn(1 - consumer));
+      if (!C::kTogether && thread == 0) barrier_arrive(turn(1 - consumer));
       wgmma_wait<0>();
       if (thread == 0) barrier_arrive(empty(before));
     };
@@ -207,8 +213,8 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
         }
       }
     }
-    constexpr int kUnitSums = kTile / C::Finish::kUnits;
-    finisher.run([&](int unit) { return sums[unit * kUnitSums / (kTile / 2)] + unit * kUnitSums % (kTile / 2); });
+    constexpr int kUnitSums = 32, kHalfUnits = kTile / 2 / kUnitSums;  // of 16 x 64
+    finisher.run([&](int unit) { return sums[unit / kHalfUnits] + unit % kHalfUnits * kUnitSums; });
   }
 }
 
@@ -259,7 +265,7 @@ bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside,
 // y = x w^T; dx = dy w; dw = dy^T x.
 bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside, const Job& job, FinishKind kind) {
   using enum FinishKind;
-  const bool far = job.tile_columns == kFarColumns;
+  const bool far = job.tile_columns == kFarColumns, farthest = job.tile_columns == kFarthestColumns;
   const auto either = [&]<int kA, int kB, FinishKind kKind, bool kSums = false>() {
     return far ? run<Config<kA, kB, kKind, kFarColumns, kSums>>(exec, p, beside, job)
                : run<Config<kA, kB, kKind, 128, kSums>>(exec, p, beside, job);
@@ -267,7 +273,8 @@ bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside,
   if (p.a.k != 1) {
     if (p.b.k == 1 || (kind != joined && kind != bare)) return false;
     if (kind == joined) return run<Config<1, 1, joined>>(exec, p, beside, job);
-    return p.sums_of_a != nullptr ? either.operator()<1, 1, bare, true>() : either.operator()<1, 1, bare>();
+    if (p.sums_of_a != nullptr) return either.operator()<1, 1, bare, true>();
+    return farthest ? run<Config<1, 1, bare, kFarthestColumns>>(exec, p, beside, job) : either.operator()<1, 1, bare>();
   }
   const bool transposed = p.b.k != 1;
   switch (kind) {
@@ -277,6 +284,7 @@ bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside,
       return transposed ? run<Config<0, 1, joined>>(exec, p, beside, job)
                         : run<Config<0, 0, joined>>(exec, p, beside, job);
     case narrow:
+      if (farthest) return run<Config<0, 1, narrow, kFarthestColumns>>(exec, p, beside, job);
       return transposed ? either.operator()<0, 1, narrow>() : either.operator()<0, 0, narrow>();
     case forward:
       return !transposed && either.operator()<0, 0, forward>();
@@ -347,8 +355,16 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p, std::span<cons
   };
   // Ends of f32 that are joined with others take longer than wider tiles save.
   const bool comes_far = kind != FinishKind::wide && kind != FinishKind::joined;
-  const bool far = comes_far && p.grouped == Grouped::none && time_of(kFarColumns) < time_of(128);
-  const int tile_columns = far ? kFarColumns : 128;
+  // Nothing else is done at the end of the widest, and a column of ones would be one too many for wgmma.
+  constexpr int64_t kLong = 8192;
+  const bool comes_farthest =
+      (p.pieces > 1 ? p.piece_k : p.k) >= kLong &&
+      (kind == FinishKind::bare ? p.sums_of_a == nullptr : kind == FinishKind::narrow && p.b.k != 1);
+  int tile_columns = 128;
+  if (comes_far && p.grouped == Grouped::none) {
+    if (time_of(kFarColumns) < time_of(tile_columns)) tile_columns = kFarColumns;
+    if (comes_farthest && time_of(kFarthestColumns) < time_of(tile_columns)) tile_columns = kFarthestColumns;
+  }
   Job job{.finish = {.other = Plane(p.add ? p.out : p.residual),
                      .gate = Plane(f.gate),
                      .pre = Plane(f.pre),
