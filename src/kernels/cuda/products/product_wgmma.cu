@@ -149,8 +149,8 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
     // Else this turn of a stage is mistaken for the one before the last.
     if (!C::kTogether) barrier_wait(turn(consumer), turns++ & 1);
     __syncwarp();
-    float sums[C::kRowHalves][C::kColumns / 2] =
-        {};  // of 64 rows each. Set, so that those of the last tile need no registers
+    // Of 64 rows each. Set, so that those of the last tile need no registers.
+    float sums[C::kRowHalves][C::kColumns / 2] = {};
     const auto multiply = [&]<int kColumns>(std::integral_constant<int, kColumns>) {
 #pragma unroll 1
       for (int step = 0; step < tile.steps; ++step) {
