@@ -338,7 +338,6 @@ struct Finisher<FinishKind::bare, kColumns> {
   const Target& target;
   const Place& place;
   const Worker& worker;
-  uint32_t buffer = worker.buffer;
   int lane = worker.lane;
 
   __device__ void begin() const {}
