@@ -14,7 +14,9 @@ struct ValueAndSlope {
   R value, slope;
 };
 
-inline constexpr float kLog2E = 1.44269504088896341F;
+template <class R>
+inline constexpr R kLog2EAs = static_cast<R>(1.44269504088896340736);
+inline constexpr float kLog2E = kLog2EAs<float>;
 
 // exp(x) by one instruction of the multi-function unit: within 2^-21 for |x| < 8, less exact the larger |x|.
 __device__ inline float fast_exp2(float x) {
@@ -39,7 +41,7 @@ __device__ R sigmoid2(R x) {
 }
 template <class R>
 __device__ R sigmoid(R x) {
-  return sigmoid2(x * static_cast<R>(1.44269504088896340736));
+  return sigmoid2(x * kLog2EAs<R>);
 }
 
 template <Activation::Kind kKind>
@@ -63,7 +65,7 @@ struct OfKind {
     } else if constexpr (kKind == Kind::gelu_tanh) {
       // (1 + tanh(u)) / 2 is sigmoid(2 u), and 2 u = x (k + c x^2)
       constexpr R k = 2 * kRootTwo * kInvRootPi, c = static_cast<R>(0.044715) * k;
-      constexpr R in_two = static_cast<R>(1.44269504088896340736);
+      constexpr R in_two = kLog2EAs<R>;
       const R square = x * x, s = sigmoid2(x * fma(in_two * c, square, in_two * k)), value = x * s;
       return {value, fma(value * (1 - s), fma(3 * c, square, k), s)};
     } else if constexpr (kKind == Kind::silu) {

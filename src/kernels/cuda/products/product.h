@@ -87,9 +87,9 @@ struct Beside {
 
 // Columns of its tiles: 128, or more where that is faster. Wider tiles read less for as many products, but fill the processors
 // and the columns less evenly.
-constexpr int64_t kFarColumns = 192, kFarthestColumns = 256;
+constexpr int64_t kWiderColumns = 192, kWidestColumns = 256;
 constexpr double tile_time(int64_t columns) {  // in that of 128 columns
-  return columns == kFarthestColumns ? 1.65 : columns == kFarColumns ? 1.3 : 1;
+  return columns == kWidestColumns ? 1.65 : columns == kWiderColumns ? 1.3 : 1;
 }
 // The same for many rows, with Hopper's copy engine and wgmma; false if it does not take these operands.
 bool product_of_many_rows(const Exec& exec, const ProductArgs& args, std::span<const Beside> beside = {});

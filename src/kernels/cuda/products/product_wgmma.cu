@@ -265,16 +265,16 @@ bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside,
 // y = x w^T; dx = dy w; dw = dy^T x.
 bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside, const Job& job, FinishKind kind) {
   using enum FinishKind;
-  const bool far = job.tile_columns == kFarColumns, farthest = job.tile_columns == kFarthestColumns;
+  const bool wider = job.tile_columns == kWiderColumns, widest = job.tile_columns == kWidestColumns;
   const auto either = [&]<int kA, int kB, FinishKind kKind, bool kSums = false>() {
-    return far ? run<Config<kA, kB, kKind, kFarColumns, kSums>>(exec, p, beside, job)
-               : run<Config<kA, kB, kKind, 128, kSums>>(exec, p, beside, job);
+    return wider ? run<Config<kA, kB, kKind, kWiderColumns, kSums>>(exec, p, beside, job)
+                 : run<Config<kA, kB, kKind, 128, kSums>>(exec, p, beside, job);
   };
   if (p.a.k != 1) {
     if (p.b.k == 1 || (kind != joined && kind != bare)) return false;
     if (kind == joined) return run<Config<1, 1, joined>>(exec, p, beside, job);
     if (p.sums_of_a != nullptr) return either.operator()<1, 1, bare, true>();
-    return farthest ? run<Config<1, 1, bare, kFarthestColumns>>(exec, p, beside, job) : either.operator()<1, 1, bare>();
+    return widest ? run<Config<1, 1, bare, kWidestColumns>>(exec, p, beside, job) : either.operator()<1, 1, bare>();
   }
   const bool transposed = p.b.k != 1;
   switch (kind) {
@@ -284,7 +284,7 @@ bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside,
       return transposed ? run<Config<0, 1, joined>>(exec, p, beside, job)
                         : run<Config<0, 0, joined>>(exec, p, beside, job);
     case narrow:
-      if (farthest) return run<Config<0, 1, narrow, kFarthestColumns>>(exec, p, beside, job);
+      if (widest) return run<Config<0, 1, narrow, kWidestColumns>>(exec, p, beside, job);
       return transposed ? either.operator()<0, 1, narrow>() : either.operator()<0, 0, narrow>();
     case forward:
       return !transposed && either.operator()<0, 0, forward>();
@@ -354,16 +354,16 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p, std::span<cons
     return static_cast<double>(tiles_of(tiles, multiprocessors())) * tile_time(width);
   };
   // Ends of f32 that are joined with others take longer than wider tiles save.
-  const bool comes_far = kind != FinishKind::wide && kind != FinishKind::joined;
+  const bool may_be_wider = kind != FinishKind::wide && kind != FinishKind::joined;
   // Nothing else is done at the end of the widest, and a column of ones would be one too many for wgmma.
   constexpr int64_t kLong = 8192;
-  const bool comes_farthest =
+  const bool may_be_widest =
       (p.pieces > 1 ? p.piece_k : p.k) >= kLong &&
       (kind == FinishKind::bare ? p.sums_of_a == nullptr : kind == FinishKind::narrow && p.b.k != 1);
   int tile_columns = 128;
-  if (comes_far && p.grouped == Grouped::none) {
-    if (time_of(kFarColumns) < time_of(tile_columns)) tile_columns = kFarColumns;
-    if (comes_farthest && time_of(kFarthestColumns) < time_of(tile_columns)) tile_columns = kFarthestColumns;
+  if (may_be_wider && p.grouped == Grouped::none) {
+    if (time_of(kWiderColumns) < time_of(tile_columns)) tile_columns = kWiderColumns;
+    if (may_be_widest && time_of(kWidestColumns) < time_of(tile_columns)) tile_columns = kWidestColumns;
   }
   Job job{.finish = {.other = Plane(p.add ? p.out : p.residual),
                      .gate = Plane(f.gate),
