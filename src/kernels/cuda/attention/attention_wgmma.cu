@@ -127,10 +127,10 @@ class Tile {
     const bool bad = __any_sync(~0U, bad_);
     const int64_t sixteen = first_row_ / 16 + 4 * group_ + warp_;
     if (lane_ == 0) marks[sixteen * f_.heads + head_] = bad;
-    for (int r = 0; r < 16; ++r) {
-      const int i = 64 * group_ + 16 * warp_ + r;
-      const bool covered = found_.covered[i / 32] >> i % 32 & 1;
-      if (first_row_ + i < f_.rows && !covered) blank_row(f_, first_row_ + i, head_, lane_);
+    const int first = 64 * group_ + 16 * warp_;
+    for (uint32_t blank = ~found_.covered[first / 32] >> first % 32 & 0xffffU; blank != 0; blank &= blank - 1) {
+      const int row = first_row_ + first + __ffs(static_cast<int>(blank)) - 1;
+      if (row < f_.rows) blank_row(f_, row, head_, lane_);
     }
   }
 

@@ -20,20 +20,15 @@ struct Norm {
   RoundedForm<X> rounded;  // or absent
 };
 
-// One row by T threads. walk(x, f) calls f(first column, numbers of x, numbers of w) for each pack. Rounded once more with
-// kRounded alone: where rows are few, a question less for every pack is 2 % of a pass.
-template <int T, bool kRounded, class X, class Y, class W, class Walk>
-__device__ __forceinline__ void norm_row(const Norm<X, Y, W>& n, int64_t r, const Walk& walk) {
+// One row. sum(f) adds up f(number of x); walk(f) calls f(first column, numbers of x, numbers of w) for each pack. One thread
+// `keeps` mean and rstd. Rounded once more with kRounded alone: where rows are few, a question less for every pack is 2 % of a pass.
+template <bool kRounded, class X, class Y, class W, class Sum, class Walk>
+__device__ __forceinline__ void norm_row(const Norm<X, Y, W>& n, int64_t r, bool keeps, const Sum& sum,
+                                         const Walk& walk) {
   using R = typename X::Real;
-  const RowPart<X, T> x(n.x, r, n.width);
-  R mean = 0, squares = 0;
-  if (n.mean != nullptr) {
-    x.numbers([&](R v) { mean += v; });
-    mean = row_sum<T>(mean) / static_cast<R>(n.width);
-  }
-  x.numbers([&](R v) { squares += (v - mean) * (v - mean); });
-  const R rstd = rsqrt(row_sum<T>(squares) / static_cast<R>(n.width) + n.eps);
-  walk(x, [&](int64_t c, const R(&v)[kRowPack], const R(&w)[kRowPack]) {
+  const R mean = n.mean != nullptr ? sum([](R v) { return v; }) / static_cast<R>(n.width) : R{0};
+  const R rstd = rsqrt(sum([=](R v) { return (v - mean) * (v - mean); }) / static_cast<R>(n.width) + n.eps);
+  walk([&](int64_t c, const R(&v)[kRowPack], const R(&w)[kRowPack]) {
     R shift[kRowPack] = {}, out[kRowPack];
     if (n.b) n.b.load(0, c, shift);
 #pragma unroll
@@ -41,10 +36,21 @@ __device__ __forceinline__ void norm_row(const Norm<X, Y, W>& n, int64_t r, cons
     n.y.store(r, c, out);
     if (kRounded && n.rounded) n.rounded.store(r, c, out);
   });
-  if (threadIdx.x % T == 0) {
-    if (n.mean != nullptr) n.mean[r] = mean;
-    n.rstd[r] = rstd;
-  }
+  if (!keeps) return;
+  if (n.mean != nullptr) n.mean[r] = mean;
+  n.rstd[r] = rstd;
+}
+// By T threads. walk(x, f) calls f with the packs of x and of w.
+template <int T, bool kRounded, class X, class Y, class W, class Walk>
+__device__ __forceinline__ void norm_row_by(const Norm<X, Y, W>& n, int64_t r, const Walk& walk) {
+  using R = typename X::Real;
+  const RowPart<X, T> x(n.x, r, n.width);
+  const auto sum = [&](const auto& f) {
+    R total = 0;
+    x.numbers([&](R v) { total += f(v); });
+    return row_sum<T>(total);
+  };
+  norm_row<kRounded>(n, r, threadIdx.x % T == 0, sum, [&](const auto& f) { walk(x, f); });
 }
 
 // Decoding: weights are read while the kernel before still runs.
@@ -53,7 +59,52 @@ __global__ void __launch_bounds__(kRowBlock) norm_few_rows(const __grid_constant
   let_next_start();
   const RowPart<W, kRowBlock> w(n.w, 0, n.width, static_cast<bool>(n.w));
   wait_for_last();
-  norm_row<kRowBlock, false>(n, blockIdx.x, [&](const auto& x, const auto& f) { x.each_with(w, f); });
+  norm_row_by<kRowBlock, false>(n, blockIdx.x, [&](const auto& x, const auto& f) { x.each_with(w, f); });
+}
+
+// Many rows of 1025 to 2048 columns: a warp takes one alone, and waits for no other. A lane has the packs of four threads, one of
+// each warp, and keeps their sums apart.
+constexpr int64_t kManyRows = 1024, kMostOfWarp = 2048;
+template <class X, class Y, class W>
+__global__ void __launch_bounds__(kRowBlock) norm_many_rows(const __grid_constant__ Norm<X, Y, W> n) {
+  using R = typename X::Real;
+  constexpr int kWarpsOfRow = kRowBlock / 32, kPacks = kMostOfWarp / (32 * kRowPack);
+  const int lane = static_cast<int>(threadIdx.x) % 32, width = static_cast<int>(n.width);
+  const auto r = static_cast<int64_t>(blockIdx.x) * kWarpsOfRow + threadIdx.x / 32;
+  if (r >= n.rows) return;
+  const X row = n.x.row(r);
+  typename X::template Raw<kRowPack> packs[kPacks];
+  const auto each = [&](const auto& f) {
+#pragma unroll
+    for (int s = 0; s < kPacks; ++s) {
+      const int c = kRowPack * (lane + 32 * s);
+      if (c < width) f(s, c);
+    }
+  };
+  each([&](int s, int c) { packs[s] = row.template fetch<kRowPack>(0, c); });
+  const auto sum = [&](const auto& f) {
+    R parts[kWarpsOfRow] = {};
+    each([&](int s, int) {
+      R v[kRowPack];
+      row.numbers(packs[s], v);
+#pragma unroll
+      for (const R x : v) parts[s % kWarpsOfRow] += f(x);
+    });
+#pragma unroll
+    for (R& part : parts) part = warp_sum(part);
+    R total = parts[0];
+#pragma unroll
+    for (int w = 1; w < kWarpsOfRow; ++w) total += parts[w];
+    return total;
+  };
+  norm_row<true>(n, r, lane == 0, sum, [&](const auto& f) {
+    each([&](int s, int c) {
+      R v[kRowPack], w[kRowPack] = {};
+      row.numbers(packs[s], v);
+      if (n.w) n.w.load(0, c, w);
+      f(c, v, w);
+    });
+  });
 }
 
 template <int T, class X, class Y, class W>
@@ -66,8 +117,16 @@ void norm_by(const Exec& exec, const Norm<X, Y, W>& n) {
       return launch(exec, norm_few_rows<X, Y, W>, static_cast<unsigned>(n.rows), kRowBlock, 0, n);
     }
   }
+  if constexpr (T == kRowBlock && X::kUnroll > 1) {
+    if (n.rows >= kManyRows && n.width <= kMostOfWarp) {
+      constexpr int64_t kEach = kRowBlock / 32;
+      const auto grid = static_cast<unsigned>((n.rows + kEach - 1) / kEach);
+      norm_many_rows<X, Y, W><<<grid, kRowBlock, 0, stream_of(exec)>>>(n);
+      return note_launch();
+    }
+  }
   each_row_by<T>(exec, n.rows, [=] __device__(int64_t r) {
-    norm_row<T, true>(n, r, [&](const auto& x, const auto& f) {
+    norm_row_by<T, true>(n, r, [&](const auto& x, const auto& f) {
       x.each([&](int64_t c, const R(&v)[kRowPack]) {
         R w[kRowPack] = {};
         if (n.w) n.w.load(0, c, w);
