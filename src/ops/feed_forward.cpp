@@ -52,7 +52,9 @@ Tensor feed_forward(Context& cx, const Tensor& x, const FeedForwardOptions& opti
   if (residual.x.defined() || residual.in_place) check_residual(cx, kFeedForward, residual, shape);
 
   const Tensor g = gated ? cx.constant(hidden, dtype) : Tensor();
-  const Tensor u = cx.tape != nullptr ? cx.constant(hidden, dtype) : Tensor();  // only backward reads it
+  // Only backward reads u, and the slope of relu can be told from h as well.
+  const bool told_by_h = !gated && options.form.act.kind == Activation::Kind::relu;
+  const Tensor u = cx.tape != nullptr && !told_by_h ? cx.constant(hidden, dtype) : Tensor();
   const Tensor y = residual.in_place ? residual.x : cx.make(shape, residual.x.defined() ? residual.x.dtype() : out);
   const LinearArgs to_h = up.arguments(h, x, {.form = options.form, .gate = g, .pre = u});
   if (gated) {
@@ -68,7 +70,7 @@ Tensor feed_forward(Context& cx, const Tensor& x, const FeedForwardOptions& opti
       const Tensor dy = bk.dy(y, dtype, residual.dropout);
       bk.pass_on(y, residual.x);
       const Tensor du = bk.make(hidden, dtype), dg = gated ? bk.make(hidden, dtype) : Tensor();
-      down.backward(bk, dy, h, {.form = form, .pre = u, .gate = g, .dpre = {du}, .dgate = {dg}});
+      down.backward(bk, dy, h, {.form = form, .pre = told_by_h ? h : u, .gate = g, .dpre = {du}, .dgate = {dg}});
       up.backward(bk, du, x, bk.grad(x));
       if (gated) gating.backward(bk, dg, x, bk.grad(x));
     });

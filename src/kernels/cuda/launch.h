@@ -19,11 +19,15 @@ inline cudaStream_t stream_of(const Exec& exec) {
   return static_cast<cudaStream_t>(exec.stream);
 }
 
-// Programmatic dependent launch, in recorded passes on Hopper: a kernel may be started while the one before it runs. It
-// waits before it reads or writes what others write; weights do not change within a recording and may be read before.
-__device__ inline void let_next_start() {
+// Programmatic dependent launch, on Hopper: a kernel is made ready while the one before it ends, and waits before it reads or writes
+// what others write. In recorded passes a kernel may also let the next one start while it still works itself; elsewhere that is
+// slower (docs/cuda.md), so kernels that run in both are told where they are: as their first parameter, from launch().
+struct Recorded {
+  bool value;
+};
+__device__ inline void let_next_start(Recorded recorded = {true}) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  if (recorded.value) asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 __device__ inline void wait_for_last() {
@@ -32,8 +36,15 @@ __device__ inline void wait_for_last() {
 #endif
 }
 
-// Launches a kernel that calls wait_for_last in every block.
-template <class Kernel, class... Args>
+template <class Kernel>
+inline constexpr bool kAsksIfRecorded = false;
+template <class... Args>
+inline constexpr bool kAsksIfRecorded<void(Recorded, Args...)> = true;
+
+// Launches a kernel that calls wait_for_last in every block; `recorded` where it reads before that what does not change within a
+// recording, as weights and earlier keys.
+enum class Early { always, recorded };
+template <Early kEarly = Early::always, class Kernel, class... Args>
 void launch(const Exec& exec, Kernel* kernel, dim3 grid, int threads, size_t shared_bytes, const Args&... args) {
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -44,22 +55,27 @@ void launch(const Exec& exec, Kernel* kernel, dim3 grid, int threads, size_t sha
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream_of(exec);
   config.attrs = &early;
-  config.numAttrs = recording() && hopper() ? 1 : 0;
-  cudaLaunchKernelEx(&config, kernel, args...);
+  config.numAttrs = hopper() && (kEarly == Early::always || recording()) ? 1 : 0;
+  if constexpr (kAsksIfRecorded<Kernel>) {
+    cudaLaunchKernelEx(&config, kernel, Recorded{recording()}, args...);
+  } else {
+    cudaLaunchKernelEx(&config, kernel, args...);
+  }
   note_launch();
 }
 
 template <class F>
-__global__ void __launch_bounds__(kThreads) run_threads(int64_t count, const __grid_constant__ F f) {
-  let_next_start();
+__global__ void __launch_bounds__(kThreads) run_threads(Recorded recorded, int64_t count, const __grid_constant__ F f) {
+  let_next_start(recorded);
   wait_for_last();
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count; i += step) f(i);
 }
 
 template <int kThreadsOfBlock, class F>
-__global__ void __launch_bounds__(kThreadsOfBlock) run_blocks(int64_t count, const __grid_constant__ F f) {
-  let_next_start();
+__global__ void __launch_bounds__(kThreadsOfBlock)
+    run_blocks(Recorded recorded, int64_t count, const __grid_constant__ F f) {
+  let_next_start(recorded);
   wait_for_last();
   for (int64_t i = blockIdx.x; i < count; i += gridDim.x) f(i);
 }

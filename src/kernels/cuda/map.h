@@ -24,10 +24,10 @@ struct MapArgs {
 // Two packs a thread, both asked for before either is used.
 template <class A, int N, int kOuts, int kIns, class F>
 __global__ void __launch_bounds__(kThreads)
-    run_map(const __grid_constant__ MapArgs<A, kOuts, kIns> m, const __grid_constant__ F f) {
+    run_map(Recorded recorded, const __grid_constant__ MapArgs<A, kOuts, kIns> m, const __grid_constant__ F f) {
   using R = typename A::Real;
   constexpr int kAtOnce = 2, kRead = kIns > 0 ? kIns : 1;
-  let_next_start();
+  let_next_start(recorded);
   wait_for_last();
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads * kAtOnce;
   for (int64_t first = static_cast<int64_t>(blockIdx.x) * kThreads * kAtOnce + threadIdx.x; first < m.packs;

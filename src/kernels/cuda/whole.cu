@@ -47,9 +47,9 @@ __device__ bool last_block() {
 
 template <class A, class Term, class Finish>
 __global__ void __launch_bounds__(kThreads)
-    total_kernel(const __grid_constant__ A x, int64_t count, int64_t each, double* partial, Term term,
-                 const __grid_constant__ Finish finish) {
-  let_next_start();
+    total_kernel(Recorded recorded, const __grid_constant__ A x, int64_t count, int64_t each, double* partial,
+                 Term term, const __grid_constant__ Finish finish) {
+  let_next_start(recorded);
   wait_for_last();
   const int64_t begin = blockIdx.x * each;
   double sum = block_total(x, begin, min(begin + each, count), term);

@@ -229,8 +229,7 @@ void launch_tasks(const Exec& exec, const BackwardPass& pass, const BackwardMaps
       cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kShared);
   static_cast<void>(prepared);  // else the launch fails, and says so
   const auto grid = static_cast<unsigned>(std::min<int64_t>(tasks, multiprocessors() * C::kTogether));
-  kKernel<<<grid, C::kThreads, C::kShared, stream_of(exec)>>>(maps, pass);
-  note_launch();
+  launch(exec, kKernel, grid, C::kThreads, C::kShared, maps, pass);
 }
 
 }  // namespace qkv::kernels::cuda

@@ -87,7 +87,12 @@ void run(const Exec& exec, const FastAttention& f, RowsOf which) {
   }
   const int64_t blocks = which == RowsOf::marked ? std::min<int64_t>(plan.items, multiprocessors()) : plan.items;
   if (blocks <= 0) return;
-  launch(exec, attend_row<kWidth, kDrop>, static_cast<unsigned>(blocks), kBlockThreads, kShared, f, plan);
+  const auto grid = static_cast<unsigned>(blocks);
+  if (which == RowsOf::all) {
+    launch<Early::recorded>(exec, attend_row<kWidth, kDrop>, grid, kBlockThreads, kShared, f, plan);
+  } else {
+    launch(exec, attend_row<kWidth, kDrop>, grid, kBlockThreads, kShared, f, plan);
+  }
 }
 
 }  // namespace

@@ -59,6 +59,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
+  wait_for_last();
   __syncthreads();
   int stage = 0, turn = 0;  // of keys and values, of tasks
   uint32_t phase = 0;

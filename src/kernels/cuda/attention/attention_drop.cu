@@ -42,6 +42,7 @@ struct Dropping {
 // A block of threads: 64 rows and one head.
 __global__ void __launch_bounds__(kMaskThreads) drop_mask(const __grid_constant__ Dropping d) {
   __shared__ int segment_of[kMaskRows];
+  wait_for_last();
   const int thread = static_cast<int>(threadIdx.x), first = static_cast<int>(blockIdx.x) * kMaskRows,
             head = static_cast<int>(blockIdx.y);
   if (thread < kMaskRows) segment_of[thread] = -1;
@@ -102,8 +103,7 @@ DropMask find_drop_mask(Exec& exec, const AttentionInput& in, DropMemory& memory
              .least = static_cast<uint32_t>(std::ceil(std::ldexp(in.dropout.p, 24))) << 8,
              .first_row = in.dropout.first_row};
   const dim3 grid(static_cast<unsigned>((rows + kMaskRows - 1) / kMaskRows), static_cast<unsigned>(heads));
-  drop_mask<<<grid, kMaskThreads, 0, stream_of(exec)>>>(d);
-  note_launch();
+  launch(exec, drop_mask, grid, kMaskThreads, 0, d);
   return {.words = d.words, .blocks = d.blocks, .stride = d.stride, .scale = 1 / (1 - in.dropout.p)};
 }
 

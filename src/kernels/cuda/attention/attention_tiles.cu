@@ -242,6 +242,7 @@ __device__ void clear_gaps(const Planning& p, Order order) {
 }
 
 __global__ void __launch_bounds__(kPlanThreads, 1) plan_tiles(const __grid_constant__ Planning p) {
+  wait_for_last();
   const Order order = order_of(p);
   if (blockIdx.x == 0) {
     if (threadIdx.x < 2) p.plan.taken[threadIdx.x] = 0;
@@ -285,8 +286,7 @@ void make_plan(const Exec& exec, const AttentionInput& in, const GradientViews& 
                    .keys = static_cast<int>(in.k.dim(0)),
                    .heads = static_cast<int>(in.q.dim(1)),
                    .kv_heads = static_cast<int>(in.k.dim(1))};
-  plan_tiles<<<kShares, kPlanThreads, 0, stream_of(exec)>>>(p);
-  note_launch();
+  launch(exec, plan_tiles, kShares, kPlanThreads, 0, p);
 }
 
 }  // namespace qkv::kernels::cuda

@@ -231,6 +231,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kEach)
                 uint8_t* marks) {
   extern __shared__ uint8_t raw[];
   __shared__ TileSegments found;
+  wait_for_last();
   Tile<C> tile(f, maps, tile_at(order, f.heads, static_cast<int>(blockIdx.x)), raw, found);
 #pragma unroll 1
   for (int pass = 0; pass < found.count; ++pass) tile.attend(pass);
@@ -260,9 +261,8 @@ bool run(const Exec& exec, const FastAttention& f, const Maps& maps) {
     order.per_sequence = length / C::kRows;
     order.pairs_at_once = static_cast<int>(std::max<int64_t>(kCacheBytes / (int64_t{4} * length * C::kWidth), 1));
   }
-  attend_tile<C><<<static_cast<unsigned>(order.tiles * f.heads), C::kThreads, C::kShared, stream_of(exec)>>>(
-      maps, f, order, reinterpret_cast<uint8_t*>(exec.scratch.data()));
-  note_launch();
+  launch(exec, attend_tile<C>, static_cast<unsigned>(order.tiles * f.heads), C::kThreads, C::kShared, maps, f, order,
+         reinterpret_cast<uint8_t*>(exec.scratch.data()));
   return true;
 }
 

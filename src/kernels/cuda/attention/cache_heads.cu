@@ -89,7 +89,8 @@ bool at_once(const Exec& exec, const CacheHeadsArgs& a) {
   c.q_tasks = static_cast<uint32_t>(tasks(c.q));
   c.k_tasks = static_cast<uint32_t>(c.q_tasks + tasks(c.k));
   c.tasks = static_cast<uint32_t>(all);
-  launch(exec, run_cache_heads, static_cast<unsigned>((all + kThreads - 1) / kThreads), kThreads, 0, c);
+  launch<Early::recorded>(exec, run_cache_heads, static_cast<unsigned>((all + kThreads - 1) / kThreads), kThreads, 0,
+                          c);
   return true;
 }
 

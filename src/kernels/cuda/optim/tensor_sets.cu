@@ -15,6 +15,7 @@ struct Squares {
 
 __global__ void __launch_bounds__(kThreads)
     square_blocks(const __grid_constant__ TensorTable<Squares> table, double* partial) {
+  wait_for_last();
   const int t = table.find(blockIdx.x);
   const Squares& s = table.of[t];
   const int64_t begin = (blockIdx.x - table.first[t]) * s.each;
@@ -23,6 +24,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 __global__ void __launch_bounds__(kThreads)
     square_totals(const __grid_constant__ TensorTable<Squares> table, const double* partial) {
+  wait_for_last();
   const int t = static_cast<int>(blockIdx.x);
   const double sum = total_of_blocks(partial + table.first[t], table.first[t + 1] - table.first[t]);
   if (threadIdx.x == 0) *table.of[t].y += sum;
@@ -38,6 +40,7 @@ struct Weight {
 constexpr int kFours = 2;  // of a thread, all called for before the first is used
 
 __global__ void __launch_bounds__(kThreads) adamw_blocks(const __grid_constant__ TensorTable<Weight> table) {
+  wait_for_last();
   const int t = table.find(blockIdx.x);
   const Weight& a = table.of[t];
   const int64_t begin = int64_t{blockIdx.x - table.first[t]} * kThreads * kFours + threadIdx.x;
@@ -82,10 +85,8 @@ void sum_squares_set(const Exec& exec, std::span<const SumSquaresArgs> all) noex
       },
       [&](const TensorTable<Squares>& table) {
         const unsigned blocks = table.first[table.count];
-        square_blocks<<<blocks, kThreads, 0, stream_of(exec)>>>(table, partial);
-        note_launch();
-        square_totals<<<static_cast<unsigned>(table.count), kThreads, 0, stream_of(exec)>>>(table, partial);
-        note_launch();
+        launch(exec, square_blocks, blocks, kThreads, 0, table, partial);
+        launch(exec, square_totals, static_cast<unsigned>(table.count), kThreads, 0, table, partial);
       });
 }
 
@@ -106,8 +107,7 @@ void adamw_set(const Exec& exec, std::span<const AdamWArgs> all) noexcept {
                   (fours + each - 1) / each);
       },
       [&](const TensorTable<Weight>& table) {
-        adamw_blocks<<<table.first[table.count], kThreads, 0, stream_of(exec)>>>(table);
-        note_launch();
+        launch(exec, adamw_blocks, table.first[table.count], kThreads, 0, table);
       });
 }
 

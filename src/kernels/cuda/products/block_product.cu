@@ -157,7 +157,7 @@ template <class W>
 void run(const Exec& exec, const BlockJob& job, int64_t matrices) {
   const auto panels = static_cast<unsigned>((job.outputs + 15) / 16), z = static_cast<unsigned>(matrices);
   if (job.rows <= kFewRows && job.block <= 256) {
-    return launch(exec, block_product_few<W>, dim3(panels, 1, z), kThreads, 0, job);
+    return launch<Early::recorded>(exec, block_product_few<W>, dim3(panels, 1, z), kThreads, 0, job);
   }
   const auto y = static_cast<unsigned>((job.rows + 8 * kManyTiles - 1) / (8 * kManyTiles));
   launch(exec, block_product_many<W>, dim3((panels + kManyWarps - 1) / kManyWarps, y, z), 32 * kManyWarps, 0, job);

@@ -175,7 +175,7 @@ bool run(const Exec& exec, Job& job, std::span<const LinearArgs> all) {
   static const bool prepared =
       cudaFuncSetAttribute(product_skinny<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kShared) == cudaSuccess;
   if (!prepared) return false;
-  launch(exec, product_skinny<C>, static_cast<unsigned>(blocks), kThreadsEach, C::kShared, job);
+  launch<Early::recorded>(exec, product_skinny<C>, static_cast<unsigned>(blocks), kThreadsEach, C::kShared, job);
   return true;
 }
 

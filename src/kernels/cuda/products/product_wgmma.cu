@@ -72,8 +72,9 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
     }
     for (int consumer = 0; consumer < kConsumers; ++consumer) barrier_init(turn(consumer), 1);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    prefetch_map(&maps.of[0].a);
+    prefetch_map(&maps.of[0].b);
   }
-  if (job.grouped == Grouped::rows && threadIdx.x < 32) count_group_tiles(job, first_tiles);
   if constexpr (C::kOnes) {
     for (int i = static_cast<int>(threadIdx.x); i < C::kStages * kDepth; i += kBlockThreads) {
       const int k = i % kDepth;
@@ -81,6 +82,8 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
     }
     fence_for_copies();
   }
+  wait_for_last();
+  if (job.grouped == Grouped::rows && threadIdx.x < 32) count_group_tiles(job, first_tiles);
   __syncthreads();
   const TileList tiles(job, first_tiles);
   if (warpgroup == 0) {
@@ -257,8 +260,7 @@ bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside,
   if (!prepared) return false;
   const int64_t tiles = int64_t{job.rows} * job.columns * p.group_count * job.pieces;
   const auto grid = static_cast<unsigned>(std::min<int64_t>(tiles, multiprocessors()));
-  product_wgmma<C><<<grid, kBlockThreads, C::kShared, stream_of(exec)>>>(maps, job);
-  note_launch();
+  launch(exec, product_wgmma<C>, grid, kBlockThreads, C::kShared, maps, job);
   return true;
 }
 

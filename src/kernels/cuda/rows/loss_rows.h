@@ -188,7 +188,6 @@ __global__ void __launch_bounds__(kHeadThreads, 2)
     barrier_expect(barrier, static_cast<uint32_t>(bytes));
     load_bytes(here, of.logits + r * rule.stride, bytes, barrier);
   };
-  let_next_start();
   wait_for_last();
   if (copies) {
     barrier_init(barrier, 1);

@@ -71,6 +71,7 @@ __global__ void __launch_bounds__(kRowBlock) norm_many_rows(const __grid_constan
   constexpr int kWarpsOfRow = kRowBlock / 32, kPacks = kMostOfWarp / (32 * kRowPack);
   const int lane = static_cast<int>(threadIdx.x) % 32, width = static_cast<int>(n.width);
   const auto r = static_cast<int64_t>(blockIdx.x) * kWarpsOfRow + threadIdx.x / 32;
+  wait_for_last();
   if (r >= n.rows) return;
   const X row = n.x.row(r);
   typename X::template Raw<kRowPack> packs[kPacks];
@@ -114,15 +115,14 @@ void norm_by(const Exec& exec, const Norm<X, Y, W>& n) {
   if constexpr (T == kRowBlock && kCommon) {
     constexpr int64_t kFewRows = 64;
     if (n.rows > 0 && n.rows <= kFewRows && !n.rounded) {
-      return launch(exec, norm_few_rows<X, Y, W>, static_cast<unsigned>(n.rows), kRowBlock, 0, n);
+      return launch<Early::recorded>(exec, norm_few_rows<X, Y, W>, static_cast<unsigned>(n.rows), kRowBlock, 0, n);
     }
   }
   if constexpr (T == kRowBlock && X::kUnroll > 1) {
     if (n.rows >= kManyRows && n.width <= kMostOfWarp) {
       constexpr int64_t kEach = kRowBlock / 32;
       const auto grid = static_cast<unsigned>((n.rows + kEach - 1) / kEach);
-      norm_many_rows<X, Y, W><<<grid, kRowBlock, 0, stream_of(exec)>>>(n);
-      return note_launch();
+      return launch(exec, norm_many_rows<X, Y, W>, grid, kRowBlock, 0, n);
     }
   }
   each_row_by<T>(exec, n.rows, [=] __device__(int64_t r) {

@@ -102,7 +102,6 @@ __global__ void __launch_bounds__(kRowBlock) norm_backward_pieces(const __grid_c
   const bool sums = n.partial != nullptr;
   for (int64_t c = threadIdx.x % T; sums && c < 2 * padded; c += T) dw[c] = 0;
   __syncthreads();
-  let_next_start();
   wait_for_last();
   const int64_t piece = blockIdx.x, end = min((piece + 1) * n.rows_each, n.rows);
   for (int64_t r = piece * n.rows_each + threadIdx.x / T; r < end; r += kRowBlock / T) {
@@ -151,26 +150,31 @@ template <int T, class X, class Y>
 struct Stages {
   template <class A>
   using Chunk = typename A::template Raw<kRowPack>;
-  static constexpr int kPackBytes = 2 * sizeof(Chunk<X>) + sizeof(Chunk<Y>), kStages = 2;
+  static constexpr int kXBytes = sizeof(Chunk<X>), kPackBytes = kXBytes + sizeof(Chunk<Y>), kStages = 2;
   static constexpr int kAlsoBytes = sizeof(Chunk<RoundedForm<X>>);
   static constexpr int packs(int64_t width) { return static_cast<int>((width + kRowPack * T - 1) / (kRowPack * T)); }
-  static constexpr int bytes(int64_t width, bool also) {
-    return packs(width) * kRowBlock * (kPackBytes + (also ? kAlsoBytes : 0)) * kStages;
+  static constexpr int bytes(int64_t width, bool old, bool also) {
+    return packs(width) * kRowBlock * (kPackBytes + (old ? kXBytes : 0) + (also ? kAlsoBytes : 0)) * kStages;
   }
 
-  unsigned char* start;  // [stage][pack][x, old dx, dy][thread], then [stage][pack][also][thread]
-  int packs_each, stage_bytes = packs_each * kRowBlock * kPackBytes;
+  unsigned char* start;  // [stage][pack][x, dy][thread], then [stage][pack][old dx][thread], the same of `also`
+  int packs_each;
+  bool has_old;
+  int stage_bytes = packs_each * kRowBlock * kPackBytes, old_bytes = has_old ? packs_each * kRowBlock * kXBytes : 0;
 
   __device__ unsigned char* x(int stage, int s) const {
-    return start + stage * stage_bytes + s * kRowBlock * kPackBytes + threadIdx.x * sizeof(Chunk<X>);
+    return start + stage * stage_bytes + s * kRowBlock * kPackBytes + threadIdx.x * kXBytes;
   }
-  __device__ unsigned char* old(int stage, int s) const { return x(stage, s) + kRowBlock * sizeof(Chunk<X>); }
   __device__ unsigned char* dy(int stage, int s) const {
-    return start + stage * stage_bytes + s * kRowBlock * kPackBytes + 2 * kRowBlock * sizeof(Chunk<X>) +
+    return start + stage * stage_bytes + s * kRowBlock * kPackBytes + kRowBlock * kXBytes +
            threadIdx.x * sizeof(Chunk<Y>);
   }
+  __device__ unsigned char* old(int stage, int s) const {
+    return start + kStages * stage_bytes + stage * old_bytes + (s * kRowBlock + threadIdx.x) * kXBytes;
+  }
   __device__ unsigned char* also(int stage, int s) const {
-    return start + kStages * stage_bytes + ((stage * packs_each + s) * kRowBlock + threadIdx.x) * kAlsoBytes;
+    return start + kStages * (stage_bytes + old_bytes) +
+           ((stage * packs_each + s) * kRowBlock + threadIdx.x) * kAlsoBytes;
   }
   template <class A>
   static __device__ void call(unsigned char* to, const A& row, int c) {
@@ -194,14 +198,23 @@ struct Stages {
   }
 };
 
-// Packs of a thread where rows are not the widest that T threads take: up to 2048, 768 and 256 columns.
-template <int T>
-constexpr int kFew = T == kRowBlock ? kKept / 2
-                     : T == 32      ? kKept - 2
-                                    : kKept;
-// With few packs more blocks fit: a row of a whole block waits for all its threads, twice.
+// f(packs of a thread): fewer where rows are not the widest that T threads take.
+template <int T, class F>
+auto by_packs(int64_t width, const F& f) {
+  const auto fits = [&](int packs) { return width <= kRowPack * T * packs; };
+  if constexpr (T >= 32) {
+    if (fits(kKept / 2)) return f(Count<kKept / 2>{});  // 512, 2048 columns
+  }
+  if constexpr (T == 32) {
+    if (fits(kKept - 2)) return f(Count<kKept - 2>{});  // 768
+  }
+  return f(Count<kKept>{});
+}
+// With few packs more blocks fit.
 template <int T, int kPacks>
-constexpr int kBlocksEach = (T == kRowBlock && kPacks < kKept) ? 5 : 3;
+constexpr int kBlocksEach = kPacks > kKept / 2 ? 3
+                            : T == 32          ? 4
+                                               : 5;
 
 template <int T, int kPacks, class X, class Y, class W>
 __global__ void __launch_bounds__(kRowBlock, kBlocksEach<T, kPacks>)
@@ -209,7 +222,7 @@ __global__ void __launch_bounds__(kRowBlock, kBlocksEach<T, kPacks>)
   using In = Stages<T, X, Y>;
   constexpr int kAtOnce = kRowBlock / T;
   extern __shared__ __align__(16) unsigned char raw[];
-  const In in{raw, In::packs(n.width)};
+  const In in{raw, In::packs(n.width), n.add};
   const auto load_dy = [&](int stage, int s, float(&dy)[kRowPack]) {
     In::load(in.dy(stage, s), n.dy, dy);
     if (!n.has_also) return;
@@ -228,7 +241,6 @@ __global__ void __launch_bounds__(kRowBlock, kBlocksEach<T, kPacks>)
   };
   const bool sums = n.partial != nullptr;
   float u[kPacks][kRowPack], dw[kPacks][kRowPack] = {}, db[kPacks][kRowPack] = {};
-  let_next_start();
   wait_for_last();
   each([&](int s, int c) { load_factors(n.w, c, n.offset, u[s]); });
   const int64_t piece = blockIdx.x, end = min((piece + 1) * n.rows_each, n.rows);
@@ -251,6 +263,8 @@ __global__ void __launch_bounds__(kRowBlock, kBlocksEach<T, kPacks>)
   call(0, r);
   for (int stage = 0; r < end; r += kAtOnce, stage ^= 1) {
     const Statistics<float> of = next;
+    uint32_t kept[kPacks];  // called for before they are needed
+    if (n.kept) each([&](int s, int c) { kept[s] = n.kept.four(r, c); });
     next = Statistics<float>(n, r + kAtOnce);
     call(stage ^ 1, r + kAtOnce);
     asm volatile("cp.async.wait_group 1;" ::: "memory");
@@ -277,7 +291,7 @@ __global__ void __launch_bounds__(kRowBlock, kBlocksEach<T, kPacks>)
       if (n.add) In::load(in.old(stage, s), n.dx, out);
       means.gradient(of, x, dy, u[s], n.add, out);
       to.store(0, c, out);
-      if (n.kept) n.kept.apply(r, c, out);
+      if (n.kept) n.kept.apply(kept[s], out);
       if (n.rounded) rounded.store(0, c, out);
     });
   }
@@ -306,8 +320,8 @@ template <int T, class X, class Y, class W>
 int64_t run_pieces_by(const Exec& exec, NormBackward<X, Y, W>& n) {
   constexpr int64_t kAtOnce = kRowBlock / T;
   constexpr bool kPacked = X::kUnroll > 1;
-  const bool few = n.width <= kRowPack * T * kFew<T>;
-  const int64_t most = kAtOnce * kProcessors * (few ? kBlocksEach<T, kFew<T>> : kBlocksEach<T, kKept>);
+  const int64_t most =
+      kAtOnce * kProcessors * by_packs<T>(n.width, [](auto packs) { return kBlocksEach<T, decltype(packs)::value>; });
   n.rows_each = (n.rows + most - 1) / most * kAtOnce;
   const int64_t pieces = n.rows == 0 ? 0 : (n.rows + n.rows_each - 1) / n.rows_each;
   if (pieces == 0) return 0;
@@ -315,12 +329,10 @@ int64_t run_pieces_by(const Exec& exec, NormBackward<X, Y, W>& n) {
   const int64_t sum_bytes = n.partial != nullptr ? kAtOnce * 2 * padded * static_cast<int64_t>(sizeof(*n.partial)) : 0;
   if constexpr (kPacked) {
     if (n.width <= kRowPack * T * kKept) {
-      const int64_t bytes = std::max<int64_t>(Stages<T, X, Y>::bytes(n.width, n.has_also), sum_bytes);
-      if (few) {
-        launch_pieces<norm_backward_packs<T, kFew<T>, X, Y, W>>(exec, pieces, bytes, n);
-      } else {
-        launch_pieces<norm_backward_packs<T, kKept, X, Y, W>>(exec, pieces, bytes, n);
-      }
+      const int64_t bytes = std::max<int64_t>(Stages<T, X, Y>::bytes(n.width, n.add, n.has_also), sum_bytes);
+      by_packs<T>(n.width, [&](auto packs) {
+        launch_pieces<norm_backward_packs<T, decltype(packs)::value, X, Y, W>>(exec, pieces, bytes, n);
+      });
       return pieces;
     }
   }

@@ -124,9 +124,9 @@ __device__ R row_max(R x) {
 }
 
 template <int T, class F>
-__global__ void __launch_bounds__(kRowBlock) run_rows_of(int64_t rows, const __grid_constant__ F f) {
+__global__ void __launch_bounds__(kRowBlock) run_rows_of(Recorded recorded, int64_t rows, const __grid_constant__ F f) {
   constexpr int kEach = kRowBlock / T;
-  let_next_start();
+  let_next_start(recorded);
   wait_for_last();
   for (int64_t r = static_cast<int64_t>(blockIdx.x) * kEach + threadIdx.x / T; r < rows;
        r += static_cast<int64_t>(gridDim.x) * kEach) {

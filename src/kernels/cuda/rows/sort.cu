@@ -16,9 +16,9 @@ struct Pass {
   __device__ int digit(int64_t i) const { return (keys[i] >> shift) & (kDigits - 1); }
 };
 
-__global__ void __launch_bounds__(kThreads) count_digits(Pass p) {
+__global__ void __launch_bounds__(kThreads) count_digits(Recorded recorded, Pass p) {
   __shared__ int32_t counts[kDigits];
-  let_next_start();
+  let_next_start(recorded);
   wait_for_last();
   for (int d = threadIdx.x; d < p.digits; d += kThreads) counts[d] = 0;
   __syncthreads();
@@ -59,8 +59,8 @@ __device__ void to_places(int32_t* counts, int count) {
   }
 }
 // The rows of each digit in earlier chunks, and in all: a warp per digit.
-__global__ void __launch_bounds__(kThreads) count_before(Pass p) {
-  let_next_start();
+__global__ void __launch_bounds__(kThreads) count_before(Recorded recorded, Pass p) {
+  let_next_start(recorded);
   wait_for_last();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t d = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
@@ -81,9 +81,9 @@ __global__ void __launch_bounds__(kThreads) count_before(Pass p) {
 }
 
 // A warp has 128 neighbours of the chunk, 32 at a time.
-__global__ void __launch_bounds__(kThreads) put_in_place(Pass p) {
+__global__ void __launch_bounds__(kThreads) put_in_place(Recorded recorded, Pass p) {
   __shared__ int32_t places[kWarps][kDigits], starts[kDigits];
-  let_next_start();
+  let_next_start(recorded);
   wait_for_last();
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   for (int i = threadIdx.x; i < kWarps * kDigits; i += kThreads) places[i / kDigits][i % kDigits] = 0;
