@@ -331,7 +331,8 @@ int64_t run_pieces_by(const Exec& exec, NormBackward<X, Y, W>& n) {
     if (n.width <= kRowPack * T * kKept) {
       const int64_t bytes = std::max<int64_t>(Stages<T, X, Y>::bytes(n.width, n.add, n.has_also), sum_bytes);
       by_packs<T>(n.width, [&](auto packs) {
-        launch_pieces<norm_backward_packs<T, decltype(packs)::value, X, Y, W>>(exec, pieces, bytes, n);
+        constexpr int kPacks = X::kF32 ? decltype(packs)::value : kKept;  // wide rows of bf16 are rare
+        launch_pieces<norm_backward_packs<T, kPacks, X, Y, W>>(exec, pieces, bytes, n);
       });
       return pieces;
     }
