@@ -8,7 +8,7 @@
 namespace qkv::test {
 namespace norm_rows_test {
 
-constexpr int64_t kMany = 1100, kSome = 50;
+constexpr int64_t kMany = 1030, kSome = 8;
 
 // y and statistics of both norms, of rows from `first` on.
 std::vector<Numbers> run(const Kernels& table, const Numbers& all, int64_t width, DType dtype, int64_t first,
@@ -27,18 +27,20 @@ std::vector<Numbers> run(const Kernels& table, const Numbers& all, int64_t width
 }
 
 TEST(NormRows, HaveTheSameBitsWhetherManyOrFew) {
-  for (const int64_t width : {int64_t{1028}, int64_t{1600}, int64_t{2048}}) {
+  struct Case {
+    int64_t width;
+    DType dtype;
+  };
+  for (const auto& [width, dtype] : {Case{1028, DType::bf16}, Case{1600, DType::f32}}) {
     const Numbers all = normals(1, kMany * width);
     for (const Kernels* table : kernels::all_tables()) {
-      for (const DType dtype : {DType::bf16, DType::f32}) {
-        const std::vector<Numbers> many = run(*table, all, width, dtype, 0, kMany);
-        for (const int64_t first : {int64_t{0}, int64_t{517}, kMany - kSome}) {
-          const std::vector<Numbers> few = run(*table, all, width, dtype, first, kSome);
-          for (size_t i = 0; i < few.size(); ++i) {
-            const auto each = static_cast<int64_t>(few[i].size()) / kSome;
-            EXPECT_TRUE(std::equal(few[i].begin(), few[i].end(), many[i].begin() + first * each))
-                << table->name << ", " << width << " columns, result " << i << " from row " << first;
-          }
+      const std::vector<Numbers> many = run(*table, all, width, dtype, 0, kMany);
+      for (const int64_t first : {int64_t{517}, kMany - kSome}) {
+        const std::vector<Numbers> few = run(*table, all, width, dtype, first, kSome);
+        for (size_t i = 0; i < few.size(); ++i) {
+          const auto each = static_cast<int64_t>(few[i].size()) / kSome;
+          EXPECT_TRUE(std::equal(few[i].begin(), few[i].end(), many[i].begin() + first * each))
+              << table->name << ", " << width << " columns, result " << i << " from row " << first;
         }
       }
     }
