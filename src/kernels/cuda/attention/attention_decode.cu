@@ -12,11 +12,11 @@ __device__ void blank_heads(const FastAttention& f, int row, int from, int to) {
   }
 }
 
-template <int kWidth, bool kDrop>
+template <int kWidth, bool kDrop, bool kPlain>
 __global__ void __launch_bounds__(kBlockThreads, kBlocksEach<kWidth>)
     attend_row(const __grid_constant__ FastAttention f, const __grid_constant__ RowPlan plan) {
   extern __shared__ __align__(128) uint8_t raw[];
-  RowBlock<kWidth, kDrop> block(f, plan, *reinterpret_cast<Shared<kWidth>*>(raw));
+  RowBlock<kWidth, kDrop, kPlain> block(f, plan, *reinterpret_cast<Shared<kWidth>*>(raw));
   const bool all = plan.which == RowsOf::all, marked = plan.which == RowsOf::marked;
   if (!all) wait_for_last();
   if (marked) {  // mostly there is none: all threads look at once
@@ -58,11 +58,11 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksEach<kWidth>)
   wait_for_last();  // also where there was nothing to do
 }
 
-template <int kWidth, bool kDrop>
+template <int kWidth, bool kDrop, bool kPlain>
 void run(const Exec& exec, const FastAttention& f, RowsOf which) {
   constexpr int kShared = sizeof(Shared<kWidth>) + 128;
   static const bool prepared =
-      cudaFuncSetAttribute(attend_row<kWidth, kDrop>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared) ==
+      cudaFuncSetAttribute(attend_row<kWidth, kDrop, kPlain>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared) ==
       cudaSuccess;
   if (!prepared) return note_launch();
   const int group = f.heads % f.kv_heads == 0 ? f.heads / f.kv_heads : 1;
@@ -79,7 +79,7 @@ void run(const Exec& exec, const FastAttention& f, RowsOf which) {
     plan.partial = reinterpret_cast<float*>(exec.scratch.data());
     const int64_t tasks = int64_t{which == RowsOf::all ? f.rows : f.segment_count} * plan.tiles,
                   counted = tasks * (which == RowsOf::all ? 1 : f.few);
-    const int64_t bytes = counted * plan.spans * kTileHeads * RowBlock<kWidth, kDrop>::kPartial * 4;
+    const int64_t bytes = counted * plan.spans * kTileHeads * RowBlock<kWidth, kDrop, kPlain>::kPartial * 4;
     if (counted <= kMostCounted && bytes <= exec.scratch.count()) {
       plan.splits = static_cast<int>(std::clamp<int64_t>(room / std::max<int64_t>(tasks, 1), 1, plan.spans));
     }
@@ -89,21 +89,22 @@ void run(const Exec& exec, const FastAttention& f, RowsOf which) {
   if (blocks <= 0) return;
   const auto grid = static_cast<unsigned>(blocks);
   if (which == RowsOf::all) {
-    launch<Early::recorded>(exec, attend_row<kWidth, kDrop>, grid, kBlockThreads, kShared, f, plan);
+    launch<Early::recorded>(exec, attend_row<kWidth, kDrop, kPlain>, grid, kBlockThreads, kShared, f, plan);
   } else {
-    launch(exec, attend_row<kWidth, kDrop>, grid, kBlockThreads, kShared, f, plan);
+    launch(exec, attend_row<kWidth, kDrop, kPlain>, grid, kBlockThreads, kShared, f, plan);
   }
 }
 
 }  // namespace
 
 void attend_rows(const Exec& exec, const FastAttention& f, RowsOf which) {
+  const bool wide = std::max(f.width, f.value_width) > 64, plain = !f.options && !f.stats;
   if (f.drop.words != nullptr) {
-    run<128, true>(exec, f, which);  // of any width: steps of zeros leave a chain as it is, and rows are few
-  } else if (std::max(f.width, f.value_width) > 64) {
-    run<128, false>(exec, f, which);
+    run<128, true, true>(exec, f, which);  // of any width: steps of zeros leave a chain as it is, and rows are few
+  } else if (wide) {
+    plain ? run<128, false, true>(exec, f, which) : run<128, false, false>(exec, f, which);
   } else {
-    run<64, false>(exec, f, which);
+    plain ? run<64, false, true>(exec, f, which) : run<64, false, false>(exec, f, which);
   }
 }
 

@@ -209,6 +209,7 @@ __device__ __forceinline__ MergeBy merge(RowSums& total, const RowSums& span, fl
 }
 
 // Writes LSE and statistics of a row and head; returns what its columns are multiplied by. `writes`: this lane does.
+template <bool kStats = true>
 __device__ __forceinline__ float finish_row(const FastAttention& f, const RowSums& sums, int row, int head,
                                             bool writes) {
   const float logit = sums.highest * f.unit;
@@ -224,7 +225,7 @@ __device__ __forceinline__ float finish_row(const FastAttention& f, const RowSum
   if (!writes) return by;
   const int64_t at = static_cast<int64_t>(row) * f.heads + head;
   f.lse[at] = empty ? -INFINITY : top + log_total;
-  if (!f.stats) return by;
+  if (!kStats || !f.stats) return by;
   const bool none = sums.total == 0;
   if (f.entropy != nullptr) {
     f.entropy[at] = none ? 0.0F : sums.total * by * (top - logit + log_total) - kLn2 * (sums.log_mass * by);

@@ -86,7 +86,7 @@ struct RowTask {
 };
 
 // Sums of one row: lane 4 r + t of each warp has heads 2 t and 2 t + 1; a warp has its own columns of z.
-template <int kWidth>
+template <int kWidth, bool kStats>
 struct RowState {
   static constexpr int kTiles = kWidth / 16 / kSpanBlocks;  // of 16 columns, a warp
   RowSums sums[2];
@@ -97,7 +97,7 @@ struct RowState {
     MergeBy by[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      by[i] = merge<true>(sums[i], span.sums[i], unit2);
+      by[i] = merge<kStats>(sums[i], span.sums[i], unit2);
       mass[i] = fmaf(span.mass[i], by[i].span, mass[i] * by[i].total);
     }
 #pragma unroll

@@ -6,10 +6,13 @@
 
 namespace qkv::kernels::cuda {
 
-template <int kWidth, bool kDrop>
+// kPlain: without statistics, caps, slopes and bias. A pass of few rows runs once through this code, and reads it from memory as
+// it goes: what is not there takes no time.
+template <int kWidth, bool kDrop, bool kPlain>
 class RowBlock {
  public:
-  using State = RowState<kWidth>;
+  static constexpr bool kStats = !kPlain;
+  using State = RowState<kWidth, kStats>;
   static constexpr int kChunks = kWidth / 8;    // of 16 bytes, a key
   static constexpr int kPartial = kWidth + 16;  // floats of one span and head: columns, sums, class masses
 
@@ -96,7 +99,7 @@ class RowBlock {
     const uint32_t to = of_keys ? keys_ : values_;
     constexpr int kAtOnce = 32 / kChunks;
     const int chunk = lane_ % kChunks;
-#pragma unroll 8
+#pragma unroll 4
     for (int r = lane_ / kChunks; r < kKeyBlock; r += kAtOnce) {
       const int row = __shfl_sync(~0U, r < 32 ? rows[0] : rows[1], r % 32);
       const bool there = row >= 0 && 8 * chunk < width;
@@ -178,10 +181,12 @@ class RowBlock {
         before[i] = highest_before(warp_, heads + i);
         now[i] = fmaxf(before[i], s_.highest[warp_][heads + i]);
         const auto lag = static_cast<float>(t.position - first_key - remainder);
-        const ChainBlock<true> block(p[i], f_.unit2, now[i], lag);
+        const ChainBlock<kStats> block(p[i], f_.unit2, now[i], lag);
         s_.sums[0][warp_][heads + i][remainder] = block.total;
-        s_.sums[1][warp_][heads + i][remainder] = block.log_mass;
-        s_.sums[2][warp_][heads + i][remainder] = block.distance;
+        if constexpr (kStats) {
+          s_.sums[1][warp_][heads + i][remainder] = block.log_mass;
+          s_.sums[2][warp_][heads + i][remainder] = block.distance;
+        }
       }
       if constexpr (kDrop) drop(t, p, first_key / kKeyBlock);
 #pragma unroll
@@ -190,7 +195,7 @@ class RowBlock {
     copies_wait_but_one();
     __syncthreads();
 
-    Chain<true> chain[2];
+    Chain<kStats> chain[2];
     float mass[4] = {};
 #pragma unroll 1
     for (int b = 0; b < kSpanBlocks; ++b) {
@@ -201,23 +206,29 @@ class RowBlock {
         const float before = highest_before(b, heads + i), now = fmaxf(before, s_.highest[b][heads + i]);
         const float down = (before - now) * f_.unit2;
         rescale[i] = ex2(down);
-        ChainBlock<true> block;
+        ChainBlock<kStats> block;
         block.total = s_.sums[0][b][heads + i][remainder];
-        block.log_mass = s_.sums[1][b][heads + i][remainder];
-        block.distance = s_.sums[2][b][heads + i][remainder];
+        if constexpr (kStats) {
+          block.log_mass = s_.sums[1][b][heads + i][remainder];
+          block.distance = s_.sums[2][b][heads + i][remainder];
+          if (now > before) out.sums[i].argmax = s_.argmax[b][heads + i];
+        }
         chain[i].add(block, down, rescale[i]);
         out.sums[i].highest = now;
-        if (now > before) out.sums[i].argmax = s_.argmax[b][heads + i];
       }
       add_values(t, b, rescale, out);
-      if (f_.class_count > 0) count_classes(t, span, b, rescale, mass);
+      if constexpr (kStats) {
+        if (f_.class_count > 0) count_classes(t, span, b, rescale, mass);
+      }
     }
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       out.sums[i].total = remainder_sum(chain[i].total);
-      out.sums[i].log_mass = remainder_sum(chain[i].log_mass);
-      out.sums[i].distance = remainder_sum(chain[i].distance);
-      out.mass[i] = mass[i];
+      if constexpr (kStats) {
+        out.sums[i].log_mass = remainder_sum(chain[i].log_mass);
+        out.sums[i].distance = remainder_sum(chain[i].distance);
+        out.mass[i] = mass[i];
+      }
     }
     __syncthreads();
     load(t, next, false);
@@ -231,7 +242,7 @@ class RowBlock {
     for (int i = 0; i < 2; ++i) {
       const int head = t.first_head + heads + i;
       const bool member = t.members >> (heads + i) & 1;
-      if (f_.options && member) {
+      if (kStats && f_.options && member) {
         const HeadOptions options(f_, head);
 #pragma unroll
         for (int j = 0; j < 8; ++j) p[i][j] = options.logit(f_, p[i][j], first_key + 8 * j + remainder - t.position);
@@ -244,7 +255,7 @@ class RowBlock {
         top = fmaxf(top, p[i][j]);
       }
       top = remainder_max(top);
-      if (f_.stats) {
+      if (kStats && f_.stats) {
         int best = INT32_MAX;
 #pragma unroll
         for (int j = 7; j >= 0; --j) {
@@ -330,6 +341,7 @@ class RowBlock {
       }
       move(row + kWidth, state.sums[i].highest);
       move(row + kWidth + 1, state.sums[i].total);
+      if (kPlain) continue;
       move(row + kWidth + 2, state.sums[i].log_mass);
       move(row + kWidth + 3, state.sums[i].distance);
       move(row + kWidth + 4, *reinterpret_cast<float*>(&state.sums[i].argmax));
@@ -363,7 +375,7 @@ class RowBlock {
       const int slot = 2 * (lane_ % 4) + i, head = t.first_head + slot, remainder = lane_ / 4;
       if ((t.members >> slot & 1) == 0) continue;
       const RowSums& sums = state.sums[i];
-      float by = finish_row(f_, sums, t.row, head, warp_ == 0 && remainder == 0);
+      float by = finish_row<kStats>(f_, sums, t.row, head, warp_ == 0 && remainder == 0);
       if constexpr (kDrop) by *= f_.drop.scale;
       __nv_bfloat16* out = f_.z + t.row * f_.z_row + head * f_.z_head;
 #pragma unroll
@@ -372,7 +384,7 @@ class RowBlock {
         if (column < f_.value_width) out[column] = __float2bfloat16_rn(state.z[m][i] * by);
         if (column + 8 < f_.value_width) out[column + 8] = __float2bfloat16_rn(state.z[m][2 + i] * by);
       }
-      if (!f_.stats || warp_ != 0) continue;
+      if (kPlain || !f_.stats || warp_ != 0) continue;
       if (remainder < f_.class_count) {
         f_.in_class[(static_cast<int64_t>(t.row) * f_.heads + head) * f_.class_count + remainder] = state.mass[i] * by;
       }

@@ -22,9 +22,12 @@ using namespace skinny;
 
 constexpr int kMostRows = 64, kThreadsEach = 160, kBarrierBytes = 512;
 
-template <int kTileRows, int kXRows, int kBlocksEach, int kStageCount>
+// kAhead stages of weights are called for before the kernels ahead have ended. The copy engine brings things in turn, so that all of a
+// deep ring would keep x waiting where blocks begin late.
+template <int kTileRows, int kXRows, int kBlocksEach, int kStageCount, int kAheadCount = kStageCount>
 struct Ring {
-  static constexpr int kTile = kTileRows, kRows = kXRows, kBlocks = kBlocksEach, kStages = kStageCount;
+  static constexpr int kTile = kTileRows, kRows = kXRows, kBlocks = kBlocksEach, kStages = kStageCount,
+                       kAhead = kAheadCount;
   static constexpr int kWBytes = kTile * 128, kXBytes = kRows * 128, kStage = kBlocks * (kWBytes + kXBytes);
   static constexpr int kTileShift = kTile == 64 ? 6 : kTile == 32 ? 5 : 4;
   static constexpr int kSlack = 64 * 128 - kWBytes;  // wgmma reads 64 rows; what it makes of the rest is dropped
@@ -79,7 +82,7 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
       barrier_init(empty(s), 1);
     }
     asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;" ::: "memory");
-    for (int s = 0; s < C::kStages && s < steps; ++s) {
+    for (int s = 0; s < C::kAhead && s < steps; ++s) {
       barrier_expect(full(s), C::kStage);
       load_w(s, s);
     }
@@ -89,7 +92,12 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
   let_next_start();  // not before: the next one's weights would delay what the kernel before still reads
   if (warp == 4) {
     if (lane != 0) return;
-    for (int s = 0; s < C::kStages && s < steps; ++s) load_x(s, s);
+    for (int s = 0; s < C::kAhead && s < steps; ++s) load_x(s, s);
+    for (int s = C::kAhead; s < C::kStages && s < steps; ++s) {
+      barrier_expect(full(s), C::kStage);
+      load_w(s, s);
+      load_x(s, s);
+    }
     for (int step = C::kStages, s = 0, phase = 0; step < steps; ++step) {
       barrier_wait(empty(s), phase);
       barrier_expect(full(s), C::kStage);
@@ -103,8 +111,8 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
     return;
   }
   const Piece& p = job.pieces[job.paired ? 1 : piece];
-  const Finish<C::kTile + 1> finish(p, job.paired ? &job.pieces[0] : nullptr, job.m, first_n,
-                                    job.paired ? C::kTileShift - 1 : C::kTileShift);
+  const Finish<C::kTile + 4, C::kRows == 8 ? 1 : 4> finish(p, job.paired ? &job.pieces[0] : nullptr, job.m, first_n,
+                                                           job.paired ? C::kTileShift - 1 : C::kTileShift);
 
   float sums[C::kRows / 2];
 #pragma unroll
@@ -135,13 +143,13 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
     wgmma_wait<0>();
     if (threadIdx.x == 0) barrier_arrive(empty(C::kStages - 1));
   }
-  auto* rows = reinterpret_cast<float*>(raw + (base - shared_address(raw)));  // [kRows][kTile + 1]
+  auto* rows = reinterpret_cast<float*>(raw + (base - shared_address(raw)));  // [kRows][kTile + 4]
   asm volatile("bar.sync 1, 128;" ::: "memory");                              // the ring is not read any more
   if (16 * warp < C::kTile) {
 #pragma unroll
     for (int i = 0; i < C::kRows / 2; ++i) {
       const int m = i / 4 * 8 + 2 * (lane % 4) + i % 2, n = 16 * warp + lane / 4 + i % 4 / 2 * 8;
-      rows[m * (C::kTile + 1) + n] = sums[i];
+      rows[m * (C::kTile + 4) + n] = sums[i];
     }
   }
   asm volatile("bar.sync 1, 128;" ::: "memory");
@@ -230,13 +238,13 @@ bool products_of_few_rows(const Exec& exec, std::span<const LinearArgs> all) {
   const bool fewest = outputs <= 2640 && !job.paired;  // tiles of 16 give every multiprocessor one
   if (job.m <= 8) {
     const bool one_wave = outputs <= 4224 && !job.paired && job.k >= 4096;  // long chains: a deep ring hides more
-    if (one_wave) return fewest ? run<Ring<16, 8, 4, 16>>(exec, job, all) : run<Ring<32, 8, 2, 20>>(exec, job, all);
+    if (one_wave) return fewest ? run<Ring<16, 8, 4, 16, 6>>(exec, job, all) : run<Ring<32, 8, 2, 20>>(exec, job, all);
     return run<Ring<32, 8, 2, 10>, Ring<64, 8, 1, 11>>(exec, job, all, outputs);
   }
   if (job.m <= 16) return run<Ring<32, 16, 2, 8>, Ring<64, 16, 1, 10>>(exec, job, all, outputs);
   if (job.m <= 32) {
     if (fewest)
-      return job.k < 4096 ? run<Ring<16, 32, 2, 8>>(exec, job, all) : run<Ring<16, 32, 2, 16>>(exec, job, all);
+      return job.k < 4096 ? run<Ring<16, 32, 2, 8>>(exec, job, all) : run<Ring<16, 32, 2, 16, 6>>(exec, job, all);
     return run<Ring<32, 32, 2, 6>, Ring<64, 32, 2, 4>>(exec, job, all, outputs);
   }
   if (fewest) return run<Ring<16, 64, 2, 5>>(exec, job, all);

@@ -21,8 +21,8 @@ struct Norm {
 };
 
 // One row. sum(f) adds up f(number of x); walk(f) calls f(first column, numbers of x, numbers of w) for each pack. One thread
-// `keeps` mean and rstd. Rounded once more with kRounded alone: where rows are few, a question less for every pack is 2 % of a pass.
-template <bool kRounded, class X, class Y, class W, class Sum, class Walk>
+// `keeps` mean and rstd.
+template <class X, class Y, class W, class Sum, class Walk>
 __device__ __forceinline__ void norm_row(const Norm<X, Y, W>& n, int64_t r, bool keeps, const Sum& sum,
                                          const Walk& walk) {
   using R = typename X::Real;
@@ -34,15 +34,15 @@ __device__ __forceinline__ void norm_row(const Norm<X, Y, W>& n, int64_t r, bool
 #pragma unroll
     for (int i = 0; i < kRowPack; ++i) out[i] = (v[i] - mean) * rstd * (n.w ? w[i] + n.offset : R{1}) + shift[i];
     n.y.store(r, c, out);
-    if (kRounded && n.rounded) n.rounded.store(r, c, out);
+    if (n.rounded) n.rounded.store(r, c, out);
   });
   if (!keeps) return;
   if (n.mean != nullptr) n.mean[r] = mean;
   n.rstd[r] = rstd;
 }
-// By T threads. walk(x, f) calls f with the packs of x and of w.
-template <int T, bool kRounded, class X, class Y, class W, class Walk>
-__device__ __forceinline__ void norm_row_by(const Norm<X, Y, W>& n, int64_t r, const Walk& walk) {
+// By T threads.
+template <int T, class X, class Y, class W>
+__device__ __forceinline__ void norm_row_by(const Norm<X, Y, W>& n, int64_t r) {
   using R = typename X::Real;
   const RowPart<X, T> x(n.x, r, n.width);
   const auto sum = [&](const auto& f) {
@@ -50,16 +50,58 @@ __device__ __forceinline__ void norm_row_by(const Norm<X, Y, W>& n, int64_t r, c
     x.numbers([&](R v) { total += f(v); });
     return row_sum<T>(total);
   };
-  norm_row<kRounded>(n, r, threadIdx.x % T == 0, sum, [&](const auto& f) { walk(x, f); });
+  norm_row(n, r, threadIdx.x % T == 0, sum, [&](const auto& f) {
+    x.each([&](int64_t c, const R(&v)[kRowPack]) {
+      R w[kRowPack] = {};
+      if (n.w) n.w.load(0, c, w);
+      f(c, v, w);
+    });
+  });
 }
 
-// Decoding: weights are read while the kernel before still runs.
-template <class X, class Y, class W>
+// Decoding: weights are read while the kernel before still runs. A block passes through its code once, and what it waits for is
+// mostly that code: there is little of it. A thread has kPacks packs; where there are fewer, zeros take their place and add nothing.
+template <int kPacks, class X, class Y, class W>
 __global__ void __launch_bounds__(kRowBlock) norm_few_rows(const __grid_constant__ Norm<X, Y, W> n) {
   let_next_start();
-  const RowPart<W, kRowBlock> w(n.w, 0, n.width, static_cast<bool>(n.w));
+  const int64_t r = blockIdx.x;
+  const int width = static_cast<int>(n.width), first = kRowPack * static_cast<int>(threadIdx.x);
+  const auto here = [&](int s) { return first + s * kRowBlock * kRowPack < width; };
+  const auto read = [&](bool there, const std::byte* row, float4(&to)[kPacks], float else_all) {
+#pragma unroll
+    for (int s = 0; s < kPacks; ++s) {
+      to[s] = make_float4(else_all, else_all, else_all, else_all);
+      if (there && here(s)) to[s] = __ldcg(reinterpret_cast<const float4*>(row) + threadIdx.x + s * kRowBlock);
+    }
+  };
+  float4 v[kPacks], w[kPacks], b[kPacks];
+  read(static_cast<bool>(n.w), n.w.address(0, 0), w, 1);
+  read(static_cast<bool>(n.b), n.b.address(0, 0), b, 0);
+  const float offset = n.w ? n.offset : 0;
   wait_for_last();
-  norm_row_by<kRowBlock, false>(n, blockIdx.x, [&](const auto& x, const auto& f) { x.each_with(w, f); });
+  read(true, n.x.address(r, 0), v, 0);
+  const auto sum = [&](const auto& f) {
+    float total = 0;
+#pragma unroll
+    for (int s = 0; s < kPacks; ++s) {
+      for (const float x : {v[s].x, v[s].y, v[s].z, v[s].w}) total += here(s) ? f(x) : 0;
+    }
+    return row_sum<kRowBlock>(total);
+  };
+  const auto count = static_cast<float>(width);
+  const float mean = n.mean != nullptr ? sum([](float x) { return x; }) / count : 0;
+  const float rstd = rsqrtf(sum([&](float x) { return (x - mean) * (x - mean); }) / count + n.eps);
+  const Y y = n.y.row(r);
+#pragma unroll
+  for (int s = 0; s < kPacks; ++s) {
+    const auto of = [&](float x, float w, float b) { return (x - mean) * rstd * (w + offset) + b; };
+    const float out[kRowPack] = {of(v[s].x, w[s].x, b[s].x), of(v[s].y, w[s].y, b[s].y), of(v[s].z, w[s].z, b[s].z),
+                                 of(v[s].w, w[s].w, b[s].w)};
+    if (here(s)) y.store(0, first + s * kRowBlock * kRowPack, out);
+  }
+  if (threadIdx.x != 0) return;
+  if (n.mean != nullptr) n.mean[r] = mean;
+  n.rstd[r] = rstd;
 }
 
 // Many rows of 1025 to 2048 columns: a warp takes one alone, and waits for no other. A lane has the packs of four threads, one of
@@ -98,7 +140,7 @@ __global__ void __launch_bounds__(kRowBlock) norm_many_rows(const __grid_constan
     for (int w = 1; w < kWarpsOfRow; ++w) total += parts[w];
     return total;
   };
-  norm_row<true>(n, r, lane == 0, sum, [&](const auto& f) {
+  norm_row(n, r, lane == 0, sum, [&](const auto& f) {
     each([&](int s, int c) {
       R v[kRowPack], w[kRowPack] = {};
       row.numbers(packs[s], v);
@@ -110,12 +152,14 @@ __global__ void __launch_bounds__(kRowBlock) norm_many_rows(const __grid_constan
 
 template <int T, class X, class Y, class W>
 void norm_by(const Exec& exec, const Norm<X, Y, W>& n) {
-  using R = typename X::Real;
   constexpr bool kCommon = std::is_same_v<X, Packed<float>> && std::is_same_v<Y, Packed<__nv_bfloat16>>;
   if constexpr (T == kRowBlock && kCommon) {
     constexpr int64_t kFewRows = 64;
     if (n.rows > 0 && n.rows <= kFewRows && !n.rounded) {
-      return launch<Early::recorded>(exec, norm_few_rows<X, Y, W>, static_cast<unsigned>(n.rows), kRowBlock, 0, n);
+      const auto grid = static_cast<unsigned>(n.rows);
+      if (n.width <= 2048) return launch<Early::recorded>(exec, norm_few_rows<4, X, Y, W>, grid, kRowBlock, 0, n);
+      if (n.width <= 4096) return launch<Early::recorded>(exec, norm_few_rows<8, X, Y, W>, grid, kRowBlock, 0, n);
+      if (n.width <= 8192) return launch<Early::recorded>(exec, norm_few_rows<16, X, Y, W>, grid, kRowBlock, 0, n);
     }
   }
   if constexpr (T == kRowBlock && X::kUnroll > 1) {
@@ -125,15 +169,7 @@ void norm_by(const Exec& exec, const Norm<X, Y, W>& n) {
       return launch(exec, norm_many_rows<X, Y, W>, grid, kRowBlock, 0, n);
     }
   }
-  each_row_by<T>(exec, n.rows, [=] __device__(int64_t r) {
-    norm_row_by<T, true>(n, r, [&](const auto& x, const auto& f) {
-      x.each([&](int64_t c, const R(&v)[kRowPack]) {
-        R w[kRowPack] = {};
-        if (n.w) n.w.load(0, c, w);
-        f(c, v, w);
-      });
-    });
-  });
+  each_row_by<T>(exec, n.rows, [=] __device__(int64_t r) { norm_row_by<T>(n, r); });
 }
 
 // Mean and bias are absent for rms_norm.

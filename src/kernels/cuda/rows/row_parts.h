@@ -21,10 +21,10 @@ template <class A, int T>
 class RowPart {
  public:
   using R = typename A::Real;
-  __device__ RowPart(const A& rows, int64_t r, int64_t width, bool wanted = true) : rows_(rows), r_(r), width_(width) {
+  __device__ RowPart(const A& rows, int64_t r, int64_t width) : rows_(rows), r_(r), width_(width) {
 #pragma unroll
     for (int s = 0; s < kHere; ++s) {
-      if (wanted && column(s) < width) kept_[s] = rows.template fetch<kRowPack>(r, column(s));
+      if (column(s) < width) kept_[s] = rows.template fetch<kRowPack>(r, column(s));
     }
   }
 
