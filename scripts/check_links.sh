@@ -1,7 +1,7 @@
 #!/bin/sh
 # check_links.sh ROOT: fails where a document names a file that is not there. Checked are relative links, and paths in
 # backticks that begin with a folder of the repository or, like an #include, with a module of src/. In a path NAME and *
-# stand for anything, and the suffix may be left out.
+# stand for anything, and the suffix may be left out. What lies below build/ is made, one preset at a time.
 set -eu
 
 cd -- "${1:?usage: check_links.sh ROOT}"
@@ -43,6 +43,7 @@ awk "$paths" ./*.md docs/*.md | {
   status=0
   while read -r where kind path; do
     top=${path%%/*}
+    if [ "$top" = build ]; then continue; fi
     if [ "$kind" = path ] && [ ! -d "$top" ]; then
       [ -d "src/$top" ] || continue  # a path of something else
       path=src/$path

@@ -5,14 +5,14 @@ set -eu
 check=$(dirname -- "$(readlink -f -- "$0")")/check_links.sh
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
-mkdir -p "$tree/docs" "$tree/src/ops" "$tree/tests"
+mkdir -p "$tree/docs" "$tree/src/ops" "$tree/tests" "$tree/build/asan"
 : >"$tree/src/ops/add.h"
 : >"$tree/docs/there.md"
 
 # shellcheck disable=SC2016
 cat >"$tree/README.md" <<'END'
 [a page](docs/there.md), [a part of it](docs/there.md#part), [elsewhere](https://example.org/none.md), `src/ops/add.h`,
-`ops/add.h`, `src/ops/add`, `src/ops/*.h`, `src/ops/NAME.h`, `other/none.h`, `../shared/none`, `[](int& x) { src/none.h }`
+`ops/add.h`, `src/ops/add`, `src/ops/*.h`, `src/ops/NAME.h`, `other/none.h`, `build/release`, `../shared/none`, `[](int& x) { src/none.h }`
 ```
 src/none.h [none](none.md) `src/none.h`
 ```

@@ -1,4 +1,4 @@
-// Products of many rows on the GPU, in whole tiles and not, against the plain kernels: a copy of x or dy whose rows are an
+// Products of many and of few rows on the GPU, in whole tiles and not, against the plain kernels: a copy of x or dy whose rows are an
 // odd number apart goes to those, and every bit is the same. Where there is no GPU they are skipped.
 #ifdef QKV_WITH_CUDA
 #include <gtest/gtest.h>
@@ -177,7 +177,9 @@ TEST_P(CudaProducts, OfF32HaveThemToo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, CudaProducts,
-                         ::testing::Values(Sizes{300, 104, 136}, Sizes{129, 512, 1024}, Sizes{200, 72, 1032},
+                         ::testing::Values(Sizes{3, 2048, 21}, Sizes{12, 136, 50}, Sizes{30, 72, 131},  // few rows, and
+                                           Sizes{61, 128, 196},  // columns that are not in whole packs
+                                           Sizes{300, 104, 136}, Sizes{129, 512, 1024}, Sizes{200, 72, 1032},
                                            Sizes{9000, 64, 200},   // weight gradients in pieces of rows
                                            Sizes{600, 4416, 600},  // dx and dw in wider tiles
                                            Sizes{4100, 576, 520},  // more pieces of one than of a set
