@@ -102,8 +102,8 @@ struct Piece {
 };
 
 // The outputs of a block of threads: sums [rows][kStride] in shared memory. A thread takes a pack of columns of a row, then the one
-// 128 packs on. What the first pack is added to, or gated by, is read when this is made, long before it is needed. Of few rows a
-// pack is one column: there is one for each thread at most, and the code for it arrives sooner.
+// 128 packs on. What the first pack is added to, or gated by, is read when this is made, long before it is needed. Of up to
+// eight rows a pack is one column: a thread has few, and the code for them arrives sooner.
 template <int kStride, int kPack>
 struct Finish {
   Plane y, bias, other, gate_y, gate_bias;
