@@ -119,8 +119,8 @@ ThreadPool::ThreadPool(int threads) : threads_(threads), spins_(kSpins) {
   // With one thread per CPU, pinning workers keeps caches warm. With fewer threads the scheduler knows better which
   // CPUs are free (another pool may pin to the same ones), and under a quota a pinned worker would wait for its own CPU
   // while another idles. The caller is not ours to pin.
-  const bool quota_below = cpu_quota().value_or(allowed) < allowed;
-  if (threads_ > 1 && threads_ == allowed && !quota_below) pin_to_ = cpus;
+  const bool one_each = threads_ > 1 && threads_ == allowed;
+  if (one_each && cpu_quota().value_or(allowed) >= allowed) pin_to_ = cpus;
 
   errors_.resize(static_cast<size_t>(threads_));
   start_workers();
