@@ -242,7 +242,7 @@ class RowBlock {
     for (int i = 0; i < 2; ++i) {
       const int head = t.first_head + heads + i;
       const bool member = t.members >> (heads + i) & 1;
-      if (kStats && f_.options && member) {
+      if (!kPlain && f_.options && member) {
         const HeadOptions options(f_, head);
 #pragma unroll
         for (int j = 0; j < 8; ++j) p[i][j] = options.logit(f_, p[i][j], first_key + 8 * j + remainder - t.position);
