@@ -9,7 +9,7 @@ set(general_flags ${hopper_flags} -gencode=arch=compute_80,code=compute_80)
 # Files are compiled together: reading the headers takes nvcc 3 s of a processor, 4 where there is PTX too, more than many a
 # kernel. Names differ within a group.
 set(hopper_groups
-  "attention_dk_dv attention_dq attention_wgmma limits product_skinny"
+  "attention_backward_short attention_dk_dv attention_dq attention_short attention_wgmma limits product_skinny"
   "product_wgmma")
 set(cuda_groups  # those that take longest come first, so that no processor is left alone with one
   "block_product cache_heads choice elementwise optim sort tensor_sets whole"

@@ -247,7 +247,8 @@ struct AttentionInput {
   Tensor buckets;       // i32 [2 R + 1]
   Tensor mask;          // [n or 1, H or 1, T, S] or absent: added; -inf hides a key
   Dropout dropout;
-  int64_t longest_keys = 0;  // the most that a segment has
+  int64_t longest_keys = 0, longest_rows = 0;  // the most that a segment has
+  bool packed = false;                         // segments follow each other in rows and in keys, and leave none over
 };
 struct AttentionArgs {
   AttentionInput in;

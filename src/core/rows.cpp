@@ -27,6 +27,8 @@ Rows Rows::make(Context& cx, std::vector<Segment> list, int64_t rows, int64_t ke
   Rows made;
   std::vector<int32_t> positions(static_cast<size_t>(rows), 0);
   std::vector<bool> taken(static_cast<size_t>(rows), false);
+  int64_t next_row = 0, next_key = 0;
+  made.packed = true;
   for (size_t n = 0; n < list.size(); ++n) {
     const Segment& s = list[n];
     QKV_CHECK(s.first_row >= 0 && s.rows >= 0 && int64_t{s.first_row} + s.rows <= rows, "rows: segment ", n,
@@ -45,7 +47,12 @@ Rows Rows::make(Context& cx, std::vector<Segment> list, int64_t rows, int64_t ke
       positions[row] = s.position + r;
     }
     made.longest_keys = std::max<int64_t>(made.longest_keys, s.keys);
+    made.longest_rows = std::max<int64_t>(made.longest_rows, s.rows);
+    made.packed = made.packed && s.first_row == next_row && s.first_key == next_key;
+    next_row += s.rows;
+    next_key += s.keys;
   }
+  made.packed = made.packed && next_row == rows && next_key == keys;
   const auto n = static_cast<int64_t>(list.size());
   made.segments = cx.constant({n, 6}, DType::i32);
   if (!cx.arena.planning()) {

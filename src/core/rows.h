@@ -39,6 +39,8 @@ struct Rows {
   int64_t rows = 0;          // N
   int64_t keys = 0;          // rows of k and v these segments index, or kPaged
   int64_t longest_keys = 0;  // S: the most keys any segment has
+  int64_t longest_rows = 0;  // the most rows
+  bool packed = false;       // segments follow each other in rows and in keys, and leave none over
   // The final length of each segment's sequence; empty: its length now. Rotary angles that depend on the length
   // (longrope) use it, so that the result does not depend on how a sequence is split into passes.
   std::vector<int32_t> reach;

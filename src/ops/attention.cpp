@@ -164,7 +164,9 @@ AttentionInput input_of(Context& cx, const Tensor& q, const Tensor& k, const Ten
           .buckets = o.buckets,
           .mask = o.mask,
           .dropout = dropout_of(cx, {o.dropout, o.place, Site::attn_probs}),
-          .longest_keys = rows.longest_keys};
+          .longest_keys = rows.longest_keys,
+          .longest_rows = rows.longest_rows,
+          .packed = rows.packed};
 }
 
 AttentionStats stats_of(Context& cx, const StatsWanted& wanted, const AttentionInput& in) {

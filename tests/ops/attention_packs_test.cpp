@@ -1,7 +1,10 @@
-// Gradients of packed sequences in bf16: a sequence has the same ones alone and beside others, whatever those are.
+// Attention of packed sequences in bf16, and its gradients: a sequence has the same ones alone and beside others, whatever
+// those are.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "op_cases.h"
 #include "ops/ops.h"
@@ -32,16 +35,21 @@ struct Sequence {
   }
 };
 
-struct Gradients {
-  Numbers dq, dk, dv;
-  bool operator==(const Gradients&) const = default;
+struct Found {
+  Numbers z, dq, dk, dv;
+  bool operator==(const Found& other) const {
+    const auto same = [](const Numbers& a, const Numbers& b) {
+      return std::ranges::equal(a, b, [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+    };
+    return same(z, other.z) && same(dq, other.dq) && same(dk, other.dk) && same(dv, other.dv);
+  }
 };
 
 using How = Pass::Options;
 
 // Of each sequence, all in one pass.
-std::vector<Gradients> backward(How how, const Shapes& s, const std::vector<Sequence>& sequences,
-                                const ops::AttentionOptions& options) {
+std::vector<Found> attend(How how, const Shapes& s, const std::vector<Sequence>& sequences,
+                          const ops::AttentionOptions& options) {
   how.tape = true;
   Pass pass(how);
   Numbers q, k, v, dz;
@@ -66,15 +74,16 @@ std::vector<Gradients> backward(How how, const Shapes& s, const std::vector<Sequ
   to_device(seed, dz);
   pass.tape.seed(pass.cx, z, seed);
   pass.tape.backward(pass.cx);
-  const Numbers dq = to_host(pass.tape.gradient(q_in)), dk = to_host(pass.tape.gradient(k_in)),
+  const Numbers all_z = to_host(z), dq = to_host(pass.tape.gradient(q_in)), dk = to_host(pass.tape.gradient(k_in)),
                 dv = to_host(pass.tape.gradient(v_in));
-  std::vector<Gradients> each;
+  std::vector<Found> each;
   int64_t row = 0, key = 0;
   for (const Sequence& one : sequences) {
     const auto part = [](const Numbers& all, int64_t first, int64_t count, int64_t width) {
       return Numbers(all.begin() + first * width, all.begin() + (first + count) * width);
     };
-    each.push_back({part(dq, row, one.lengths.rows, s.heads * s.width),
+    each.push_back({part(all_z, row, one.lengths.rows, s.heads * s.value_width),
+                    part(dq, row, one.lengths.rows, s.heads * s.width),
                     part(dk, key, one.lengths.keys, s.kv_heads * s.width),
                     part(dv, key, one.lengths.keys, s.kv_heads * s.value_width)});
     row += one.lengths.rows;
@@ -97,21 +106,59 @@ const std::vector<Shapes> kShapes{{1, 1, 64, 64}, {2, 1, 128, 128}, {1, 1, 40, 3
 const std::vector<ops::AttentionOptions> kMasks{{.causal = true}, {.window = 21}};
 const std::vector<Lengths> kSelf{{70, 70}, {1, 1}, {64, 64}, {0, 0}, {33, 33}},
     kCross{{40, 33}, {5, 70}, {64, 64}, {20, 0}, {33, 66}};
+// The last is longer than what the short forms take, so the others beside it are not in those.
+const std::vector<Lengths> kLong{{128, 128}, {64, 64}, {90, 128}, {64, 128}, {128, 70}, {17, 5}, {129, 40}};
 
-TEST(AttentionOfPacks, AloneOrPackedGivesTheSameGradients) {
+TEST(AttentionOfPacks, AloneOrPackedGivesTheSameBits) {
   for (const Shapes& shapes : kShapes) {
     for (const auto& lengths : {kSelf, kCross}) {
       const std::vector<Sequence> sequences = pack(shapes, lengths);
       for (const ops::AttentionOptions& options : kMasks) {
         for (const Kernels* table : kernels::all_tables()) {
-          const auto together = backward(on(table), shapes, sequences, options);
+          const auto together = attend(on(table), shapes, sequences, options);
           for (size_t i = 0; i < sequences.size(); ++i) {
             if (lengths[i].rows == 0 || lengths[i].keys == 0) continue;
-            const auto alone = backward(on(table), shapes, {sequences[i]}, options);
+            const auto alone = attend(on(table), shapes, {sequences[i]}, options);
             EXPECT_TRUE(alone.front() == together[i]) << table->name << " width " << shapes.width << " sequence " << i;
           }
         }
       }
+    }
+  }
+}
+
+void expect_same_beside_a_long_one(const Shapes& shapes, const std::vector<Sequence>& sequences,
+                                   const std::vector<ops::AttentionOptions>& masks) {
+  for (const ops::AttentionOptions& options : masks) {
+    for (const Kernels* table : kernels::all_tables()) {
+      const auto beside = attend(on(table), shapes, sequences, options),
+                 without = attend(on(table), shapes, {sequences.begin(), sequences.end() - 1}, options);
+      for (size_t i = 0; i + 1 < sequences.size(); ++i) {
+        EXPECT_TRUE(beside[i] == without[i]) << table->name << " heads " << shapes.heads << " sequence " << i;
+      }
+    }
+  }
+}
+
+TEST(AttentionOfPacks, ShortOnesBesideALongOneHaveTheSameBits) {
+  for (const Shapes& shapes : std::vector<Shapes>{{1, 1, 64, 64}, {3, 1, 64, 48}}) {
+    expect_same_beside_a_long_one(shapes, pack(shapes, kLong),
+                                  {{}, {.causal = true}, {.causal = true, .window = 40}, {.chunk = 48}});
+  }
+}
+
+// Also where a key or value, a row of q or one of dz is no number, and some see it and others do not.
+TEST(AttentionOfPacks, SoDoThoseWithNumbersThatAreNone) {
+  const Shapes shapes{2, 1, 64, 64};
+  for (const double no_number : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    for (const int which : {0, 1, 2, 3}) {
+      std::vector<Sequence> sequences = pack(shapes, {{90, 128}, {128, 128}, {129, 5}});
+      for (Sequence& one : sequences) {
+        Numbers& of = which == 0 ? one.q : which == 1 ? one.k : which == 2 ? one.v : one.dz;
+        for (const size_t where : {of.size() / 3, of.size() / 5 * 4})
+          of[where] = where % 2 == 0 ? no_number : -no_number;
+      }
+      expect_same_beside_a_long_one(shapes, sequences, {{}, {.causal = true}});
     }
   }
 }
@@ -126,8 +173,8 @@ TEST(AttentionOfPacks, ANeighbourThatIsNoNumberDoesNotLeak) {
       for (Numbers* numbers : {&one.q, &one.k, &one.v, &one.dz}) numbers->assign(numbers->size(), std::nan(""));
       for (const ops::AttentionOptions& options : kMasks) {
         for (const Kernels* table : kernels::all_tables()) {
-          const auto right = backward(on(table), shapes, sequences, options),
-                     got = backward(on(table), shapes, broken, options);
+          const auto right = attend(on(table), shapes, sequences, options),
+                     got = attend(on(table), shapes, broken, options);
           for (size_t i = 0; i < sequences.size(); ++i) {
             if (i == 2) continue;
             EXPECT_TRUE(got[i] == right[i]) << table->name << " width " << shapes.width << " sequence " << i;

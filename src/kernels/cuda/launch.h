@@ -134,17 +134,18 @@ __device__ R block_max(R x) {
   return block_combine<kWarpsOfBlock>(warp_max(x), [](R a, R b) { return b > a ? b : a; });
 }
 
-// Sums over rows: pieces of kRowsEach rows, each in order by one thread per column; then the pieces, in kWarps runs of
+// Sums over rows: pieces of kRowsEach rows, each in order by one thread per column; then the pieces, in kRuns runs of
 // neighbours, each in order; then the runs in order. The partial sums lie in scratch.
 inline constexpr int64_t kRowsEach = 64;
+inline constexpr int kRuns = 32;  // a warp each: pieces are hundreds, and each has to be waited for
 
 // finish(column, sum of partial[piece * stride + column] over the pieces).
 template <class R, class G>
 void add_pieces(const Exec& exec, const R* partial, int64_t pieces, int64_t stride, int64_t columns, const G& finish) {
-  each_block(exec, (columns + 31) / 32, [=] __device__(int64_t block) {
-    __shared__ R runs[kWarps][32];
+  each_block<32 * kRuns>(exec, (columns + 31) / 32, [=] __device__(int64_t block) {
+    __shared__ R runs[kRuns][32];
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-    const int64_t c = 32 * block + lane, run = (pieces + kWarps - 1) / kWarps;
+    const int64_t c = 32 * block + lane, run = (pieces + kRuns - 1) / kRuns;
     const int64_t end = (warp + 1) * run < pieces ? (warp + 1) * run : pieces;
     R total = 0;
     if (c < columns) {
@@ -154,7 +155,8 @@ void add_pieces(const Exec& exec, const R* partial, int64_t pieces, int64_t stri
     runs[warp][lane] = total;
     __syncthreads();
     if (warp == 0 && c < columns) {
-      for (int w = 1; w < kWarps; ++w) total += runs[w][lane];
+#pragma unroll 8
+      for (int w = 1; w < kRuns; ++w) total += runs[w][lane];
       finish(c, total);
     }
     __syncthreads();

@@ -85,6 +85,13 @@ __device__ inline void fence_for_copies() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// Four matrices of 8 x 8, as the tensor core leaves them, to rows in shared memory.
+__device__ inline void write_fragments(uint32_t at, const uint32_t (&v)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(v[0]), "r"(v[1]),
+               "r"(v[2]), "r"(v[3])
+               : "memory");
+}
+
 __device__ inline void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }

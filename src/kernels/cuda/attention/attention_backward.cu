@@ -8,14 +8,8 @@
 namespace qkv::kernels::cuda {
 namespace {
 
-// [rows, heads, width], any strides of 16 bytes.
-bool map_heads(CUtensorMap& map, const Tensor& t) {
-  const auto bytes = [&](int axis) { return static_cast<cuuint64_t>(t.stride(axis)) * sizeof(__nv_bfloat16); };
-  const cuuint64_t dims[3] = {static_cast<cuuint64_t>(t.dim(2)), static_cast<cuuint64_t>(t.dim(1)),
-                              static_cast<cuuint64_t>(t.dim(0))};
-  const cuuint64_t strides[2] = {bytes(1), bytes(0)};
-  const cuuint32_t box[3] = {64, 1, kBlock};
-  return make_tensor_map(map, t.data(), dims, strides, box);
+bool map_of(CUtensorMap& map, const Tensor& t) {
+  return map_heads(map, t.data(), t.dim(2), t.dim(1), t.dim(0), t.stride(1), t.stride(0), kBlock);
 }
 
 bool loads_well(const Tensor& t) {
@@ -36,41 +30,44 @@ bool takes(const AttentionBackwardArgs& a) {
          a.delta.dtype() == DType::f32 && in.segments.dim(0) > 0;
 }
 
-// False: not a case of this form.
+// False: not a case of these forms.
 bool backward_wgmma(const Exec& exec, const AttentionBackwardArgs& a) {
   if (!hopper() || !takes(a)) return false;
   const AttentionInput& in = a.in;
-  Exec rest = exec;  // with the scratch that a mask leaves
-  DropMemory memory(stream_of(exec));
-  DropMask drop;
-  if (in.dropout.p != 0) {
-    drop = find_drop_mask(rest, in, memory);
-    if (drop.words == nullptr) return false;
-  }
-  const int width = static_cast<int>(std::max(in.q.dim(2), in.v.dim(2)));
-  const TilePlan plan = place_plan(rest.scratch.data(), in, dq_tile_rows(width));
-  const int64_t stats_bytes = in.q.dim(1) * plan.blocks() * kBlock * static_cast<int64_t>(sizeof(float2));
   BackwardMaps maps{};
-  if (plan.bytes + stats_bytes > rest.scratch.count() || !map_heads(maps.q, in.q) || !map_heads(maps.k, in.k) ||
-      !map_heads(maps.v, in.v) || !map_heads(maps.dz, a.dz) || !map_heads(maps.z, a.z)) {
+  if (!map_of(maps.q, in.q) || !map_of(maps.k, in.k) || !map_of(maps.v, in.v) || !map_of(maps.dz, a.dz) ||
+      !map_of(maps.z, a.z)) {
     return false;
   }
-  const BackwardPass pass{.plan = plan,
-                          .segments = View(in.segments),
-                          .kv_map = reinterpret_cast<const int32_t*>(in.kv_map.data()),
-                          .stats = reinterpret_cast<float2*>(rest.scratch.data() + plan.bytes),
-                          .sight = {.causal = in.causal, .window = in.window, .chunk = in.chunk},
-                          .scale = static_cast<float>(in.scale),
-                          .lse = View(a.lse),
-                          .delta = View(a.delta),
-                          .dq = HeadGradient(a.dq),
-                          .dk = HeadGradient(a.dk),
-                          .dv = HeadGradient(a.dv),
-                          .heads = static_cast<int>(in.q.dim(1)),
-                          .kv_heads = static_cast<int>(in.k.dim(1)),
-                          .width = width,
-                          .drop = drop};
-  make_plan(exec, in, {.dq = GradView(a.dq), .dk = GradView(a.dk), .dv = GradView(a.dv), .delta = View(a.delta)}, plan);
+  const int width = static_cast<int>(std::max(in.q.dim(2), in.v.dim(2)));
+  BackwardPass pass{.segments = View(in.segments),
+                    .kv_map = reinterpret_cast<const int32_t*>(in.kv_map.data()),
+                    .sight = {.causal = in.causal, .window = in.window, .chunk = in.chunk},
+                    .scale = static_cast<float>(in.scale),
+                    .lse = View(a.lse),
+                    .delta = View(a.delta),
+                    .dq = HeadGradient(a.dq),
+                    .dk = HeadGradient(a.dk),
+                    .dv = HeadGradient(a.dv),
+                    .heads = static_cast<int>(in.q.dim(1)),
+                    .kv_heads = static_cast<int>(in.k.dim(1)),
+                    .width = width};
+  if (in.packed && in.longest_rows <= kShort && in.longest_keys <= kShort && in.dropout.p == 0 &&
+      find_short_wgmma(exec, pass, maps, in.segments.dim(0))) {
+    return true;
+  }
+  Exec rest = exec;  // with the scratch that a mask leaves
+  DropMemory memory(stream_of(exec));
+  if (in.dropout.p != 0) {
+    pass.drop = find_drop_mask(rest, in, memory);
+    if (pass.drop.words == nullptr) return false;
+  }
+  pass.plan = place_plan(rest.scratch.data(), in, dq_tile_rows(width));
+  const int64_t stats_bytes = in.q.dim(1) * pass.plan.blocks() * kBlock * static_cast<int64_t>(sizeof(float2));
+  if (pass.plan.bytes + stats_bytes > rest.scratch.count()) return false;
+  pass.stats = reinterpret_cast<float2*>(rest.scratch.data() + pass.plan.bytes);
+  const GradientViews out{.dq = GradView(a.dq), .dk = GradView(a.dk), .dv = GradView(a.dv), .delta = View(a.delta)};
+  make_plan(exec, in, out, pass.plan);
   find_dq_wgmma(exec, pass, maps);
   if (a.dk || a.dv) find_dk_dv_wgmma(exec, pass, maps);
   return true;

@@ -1,9 +1,10 @@
-// Gradients of attention with wgmma: what its two kernels share. Formulas in kernels/ref/attention_backward.cpp.
+// Gradients of attention with wgmma: what its kernels share. Formulas in kernels/ref/attention_backward.cpp.
 //
 //   dq:      64 or 128 rows a block, keys in blocks of 64 ascending from the segment's first. Also delta, as the
 //            diagonal of dz z^T: in dP's own order, so that a row that sees one key has gradients of exactly zero.
 //   dk, dv:  64 keys a block; query heads of the key head in order, rows in blocks of 64 ascending from the segment's
 //            first. S^T = k q^T and dP^T = v dz^T, so that P^T and dS^T stay in registers as left operands.
+//   all:     of sequences of up to 128 rows and keys, at once, in the same orders.
 //
 // Every product is a chain of k16 steps with f32 sums; P and dS are rounded to bf16 between; scale at the end. What a
 // row does not see is zero in P and dS and leaves sums as they are, so that neither the place of a tile nor its
@@ -31,7 +32,7 @@ struct HeadGradient {
 };
 
 struct BackwardPass {
-  TilePlan plan;
+  TilePlan plan{};
   View segments;
   const int32_t* kv_map = nullptr;  // [H]
   float2* stats = nullptr;          // [H, blocks of rows, 64]: LSE log2(e) and delta; LSE is NaN where delta is
@@ -50,5 +51,10 @@ struct BackwardMaps {
 int dq_tile_rows(int width);
 void find_dq_wgmma(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps);
 void find_dk_dv_wgmma(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps);
+
+// All of them, and delta, of packed sequences with up to kShort rows and keys, without dropout, plan and stats. False where the
+// heads are too many or too wide.
+inline constexpr int kShort = 2 * kBlock;
+bool find_short_wgmma(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps, int64_t sequences);
 
 }  // namespace qkv::kernels::cuda

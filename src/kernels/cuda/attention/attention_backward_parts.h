@@ -22,6 +22,11 @@ __device__ __forceinline__ void fewer_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
 }
 
+// LSE and delta are f32.
+__device__ __forceinline__ float& number_at(const View& v, int64_t row, int head) {
+  return reinterpret_cast<float*>(v.data)[v.at(row, head)];
+}
+
 // Sums of a product are neither read nor written across this point.
 template <int N>
 __device__ __forceinline__ void hold(float (&x)[N]) {
@@ -150,20 +155,43 @@ __device__ __forceinline__ void group_barrier(int warpgroup) {
   asm volatile("barrier.cta.sync %0, 128;" ::"r"(1 + warpgroup) : "memory");
 }
 
+__device__ __forceinline__ uint32_t full_exponents(uint32_t pair) {
+  return ((pair & 0x7f807f80U) + 0x00800080U) & 0x80008000U;
+}
+// Of kVectors times 16 bytes for each of kOf threads: not 0 where this thread's have NaN or Inf.
+template <int kOf, int kVectors>
+__device__ __forceinline__ uint32_t find_nan(uint32_t from) {
+  uint32_t found = 0;
+#pragma unroll(kVectors <= 8 ? 4 : 1)
+  for (int i = 0; i < kVectors; ++i) {
+    const float4 v = shared_float4(from + (i * kOf + threadIdx.x % kOf) * 16);
+    found |= full_exponents(__float_as_uint(v.x)) | full_exponents(__float_as_uint(v.y)) |
+             full_exponents(__float_as_uint(v.z)) | full_exponents(__float_as_uint(v.w));
+  }
+  return found;
+}
+// They become zeros on the way from `from` to `to`.
+template <int kOf, int kVectors>
+__device__ __forceinline__ void drop_nan(uint32_t from, uint32_t to) {
+#pragma unroll 1
+  for (int i = 0; i < kVectors * 4; ++i) {
+    const uint32_t at = (i * kOf + threadIdx.x % kOf) * 4;
+    uint32_t pair;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(pair) : "r"(from + at));
+    const uint32_t bad = full_exponents(pair);
+    if ((bad & 0x8000U) != 0) pair &= 0xffff0000U;
+    if ((bad & 0x80000000U) != 0) pair &= 0x0000ffffU;
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(to + at), "r"(pair) : "memory");
+  }
+  fence_for_copies();
+}
+
 // 64 rows of D numbers that not all see: 0 times NaN is NaN, so NaN and Inf become zeros in the tile that is returned,
 // `to` if there were any. Those who see them have NaN in P or dS. By the 128 threads of a warpgroup.
 template <int D>
 __device__ __forceinline__ uint32_t without_nan(uint32_t from, uint32_t to, int warpgroup) {
   constexpr int kVectors = D / 64 * kPanel / 16 / 128;
-  const uint32_t thread = threadIdx.x % 128;
-  const auto exponents = [](uint32_t pair) { return ((pair & 0x7f807f80U) + 0x00800080U) & 0x80008000U; };
-  uint32_t found = 0;
-#pragma unroll(D <= 128 ? 4 : 1)
-  for (int i = 0; i < kVectors; ++i) {
-    const float4 v = shared_float4(from + (i * 128 + thread) * 16);
-    found |= exponents(__float_as_uint(v.x)) | exponents(__float_as_uint(v.y)) | exponents(__float_as_uint(v.z)) |
-             exponents(__float_as_uint(v.w));
-  }
+  const uint32_t found = find_nan<128, kVectors>(from);
   int any;
   asm volatile(
       "{\n.reg .pred p, q;\nsetp.ne.u32 p, %1, 0;\nbarrier.cta.red.or.pred q, %2, 128, p;\nselp.s32 %0, 1, 0, q;\n}\n"
@@ -171,54 +199,51 @@ __device__ __forceinline__ uint32_t without_nan(uint32_t from, uint32_t to, int 
       : "r"(found), "r"(1 + warpgroup)
       : "memory");
   if (any == 0) return from;
-#pragma unroll 1
-  for (int i = 0; i < kVectors * 4; ++i) {
-    const uint32_t at = (i * 128 + thread) * 4;
-    uint32_t pair;
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(pair) : "r"(from + at));
-    const uint32_t bad = exponents(pair);
-    if ((bad & 0x8000U) != 0) pair &= 0xffff0000U;
-    if ((bad & 0x80000000U) != 0) pair &= 0x0000ffffU;
-    asm volatile("st.shared.u32 [%0], %1;" ::"r"(to + at), "r"(pair) : "memory");
-  }
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  drop_nan<128, kVectors>(from, to);
   group_barrier(warpgroup);
   return to;
 }
 
-// Of 64 x D sums, times `by`: the thread's row i of two, as row `r` if it is there. Lanes of four exchange what they
-// have of 32 columns, so that each writes eight that lie together.
+// delta of the thread's two rows of a warpgroup's 64: the diagonal of dz z^T.
+__device__ __forceinline__ void take_diagonal(float (&delta)[2], const float (&dots)[32]) {
+  const int warp = static_cast<int>(threadIdx.x) % 128 / 32, row = static_cast<int>(threadIdx.x) % 32 / 4;
+  float diagonal[2] = {};
+#pragma unroll
+  for (int w = 0; w < 4; ++w) {
+    if (w != warp) continue;
+    diagonal[0] = row % 2 == 0 ? dots[8 * w] : dots[8 * w + 1];
+    diagonal[1] = row % 2 == 0 ? dots[8 * w + 6] : dots[8 * w + 7];
+  }
+#pragma unroll
+  for (int i = 0; i < 2; ++i) delta[i] = __shfl_sync(0xffffffffU, diagonal[i], row * 4 + row / 2);
+}
+
+// Of 64 x D sums, times `by`: the thread's row i of two, as row `r` if it is there.
 template <int D>
 __device__ __forceinline__ void put_row(const HeadGradient& to, int64_t r, bool there, int head,
                                         const float (&sums)[D / 2], int i, float by) {
   const int lane = static_cast<int>(threadIdx.x) % 4;
-  const auto exchange = [&](uint32_t& low, uint32_t& high, int with) {
-    const bool upper = (lane & with) != 0;
-    const uint32_t got = __shfl_xor_sync(0xffffffffU, upper ? low : high, with);
-    (upper ? low : high) = got;
-  };
+  __nv_bfloat16* const row = to.data + r * to.row + head * to.head;
+  float2 x[D / 8];
+#pragma unroll
+  for (int n = 0; n < D / 8; ++n) x[n] = {sums[4 * n + 2 * i] * by, sums[4 * n + 2 * i + 1] * by};
+  if (to.add) {
+#pragma unroll
+    for (int n = 0; n < D / 8; ++n) {
+      const int column = 8 * n + 2 * lane;
+      if (!there || column >= to.columns) continue;
+      const float2 before = __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(row + column));
+      x[n] = {before.x + x[n].x, before.y + x[n].y};
+    }
+  }
 #pragma unroll
   for (int n = 0; n < D / 8; n += 4) {
     uint32_t v[4];
 #pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      float2 x{sums[4 * (n + k) + 2 * i] * by, sums[4 * (n + k) + 2 * i + 1] * by};
-      const int column = 8 * (n + k) + 2 * lane;
-      if (to.add && there && column < to.columns) {
-        const float2 before = __bfloat1622float2(
-            *reinterpret_cast<const __nv_bfloat162*>(to.data + r * to.row + head * to.head + column));
-        x = {before.x + x.x, before.y + x.y};
-      }
-      v[k] = pack_pair(x.x, x.y);
-    }
-    exchange(v[0], v[1], 1);
-    exchange(v[2], v[3], 1);
-    exchange(v[0], v[2], 2);
-    exchange(v[1], v[3], 2);
+    for (int k = 0; k < 4; ++k) v[k] = pack_pair(x[n + k].x, x[n + k].y);
+    gather_columns(v);
     const int column = 8 * (n + lane);
-    if (there && column < to.columns) {
-      *reinterpret_cast<uint4*>(to.data + r * to.row + head * to.head + column) = {v[0], v[1], v[2], v[3]};
-    }
+    if (there && column < to.columns) *reinterpret_cast<uint4*>(row + column) = {v[0], v[1], v[2], v[3]};
   }
 }
 

@@ -17,7 +17,8 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksEach<kWidth>)
     attend_row(const __grid_constant__ FastAttention f, const __grid_constant__ RowPlan plan) {
   extern __shared__ __align__(128) uint8_t raw[];
   RowBlock<kWidth, kDrop, kPlain> block(f, plan, *reinterpret_cast<Shared<kWidth>*>(raw));
-  const bool all = plan.which == RowsOf::all, marked = plan.which == RowsOf::marked;
+  const bool all = plan.which == RowsOf::all, in_sequences = plan.which == RowsOf::marked_short,
+             marked = plan.which == RowsOf::marked || in_sequences;
   if (!all) wait_for_last();
   if (marked) {  // mostly there is none: all threads look at once
     bool any = false;
@@ -35,6 +36,11 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksEach<kWidth>)
       tile = task % f.heads / plan.tile;
       first = task / f.heads * 16;
       count = min(16, f.rows - first);
+      if (in_sequences) {
+        const FastSegment s = fast_segment(f, first / kShortest);
+        count = min(16, s.rows - first % kShortest);
+        first = s.first_row + first % kShortest;
+      }
     } else if (!all) {
       n = first;
       const FastSegment s = fast_segment(f, n);
@@ -72,9 +78,10 @@ void run(const Exec& exec, const FastAttention& f, RowsOf which) {
   const int keys = f.table != nullptr ? f.table_width * f.page : f.key_rows,
             room = multiprocessors() * kBlocksEach<kWidth>;
   plan.spans = std::max((keys + kKeySpan - 1) / kKeySpan, 1);
-  if (which == RowsOf::marked) {
+  const bool marked = which == RowsOf::marked || which == RowsOf::marked_short;
+  if (marked) {
     plan.marks = reinterpret_cast<const uint8_t*>(exec.scratch.data());
-    plan.items = int64_t{(f.rows + 127) / 128} * 8 * f.heads;
+    plan.items = int64_t{which == RowsOf::marked ? (f.rows + 127) / 128 * 8 : f.segment_count * kShortMarks} * f.heads;
   } else {
     plan.partial = reinterpret_cast<float*>(exec.scratch.data());
     const int64_t tasks = int64_t{which == RowsOf::all ? f.rows : f.segment_count} * plan.tiles,
@@ -85,7 +92,7 @@ void run(const Exec& exec, const FastAttention& f, RowsOf which) {
     }
     plan.items = tasks * plan.splits;
   }
-  const int64_t blocks = which == RowsOf::marked ? std::min<int64_t>(plan.items, multiprocessors()) : plan.items;
+  const int64_t blocks = marked ? std::min<int64_t>(plan.items, multiprocessors()) : plan.items;
   if (blocks <= 0) return;
   const auto grid = static_cast<unsigned>(blocks);
   if (which == RowsOf::all) {

@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int64_t at = tile.first + min(first + 8 * i, tile.rows - 1);
-      lse[i] = pass.lse.get<float>(pass.lse.at(at, head)) * kLog2E;
+      lse[i] = number_at(pass.lse, at, head) * kLog2E;
     }
     Left<D, false> q, dz;
     q.take(base + slot() * C::kSlot + group * 2 * C::kTile, warp, lane);
@@ -169,21 +169,15 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
       hold(dots);
       if (leader) barrier_arrive(empty(stage));
       next();
-      float diagonal[2] = {};
-#pragma unroll
-      for (int w = 0; w < 4; ++w) {
-        if (w != warp) continue;
-        diagonal[0] = row % 2 == 0 ? dots[8 * w] : dots[8 * w + 1];
-        diagonal[1] = row % 2 == 0 ? dots[8 * w + 6] : dots[8 * w + 7];
-      }
+      float delta[2];
+      take_diagonal(delta, dots);
       float2* kept = pass.stats + (head * pass.plan.blocks() + tile.block + group) * kBlock + warp * 16 + row;
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        const float delta = __shfl_sync(0xffffffffU, diagonal[i], row * 4 + row / 2);
         stats[i] = {0, 0};
         if (first + 8 * i < tile.rows) {
-          stats[i] = {fabsf(delta) < INFINITY ? lse[i] : NAN, delta};
-          if (lane % 4 == 0) pass.delta.set(pass.delta.at(tile.first + first + 8 * i, head), delta);
+          stats[i] = {fabsf(delta[i]) < INFINITY ? lse[i] : NAN, delta[i]};
+          if (lane % 4 == 0) number_at(pass.delta, tile.first + first + 8 * i, head) = delta[i];
         }
         if (lane % 4 == 0) kept[8 * i] = stats[i];
       }

@@ -117,7 +117,12 @@ bool attend_fast(const Exec& exec, const AttentionArgs& a) {
     f.drop = find_drop_mask(rest, a.in, memory);
     if (f.drop.words == nullptr) return false;
   }
-  if (f.rows >= kFewRows * f.segment_count && attend_tiles(rest, f)) {
+  const bool many = f.rows >= kFewRows * f.segment_count;
+  const bool plain = !f.options && !f.stats && f.table == nullptr && f.drop.words == nullptr;
+  if (many && plain && a.in.packed && std::max(a.in.longest_rows, a.in.longest_keys) <= kShortest &&
+      attend_short(rest, f)) {
+    attend_rows(rest, f, RowsOf::marked_short);
+  } else if (many && attend_tiles(rest, f)) {
     attend_rows(rest, f, RowsOf::marked);
     if (f.few > 0) attend_rows(rest, f, RowsOf::short_segments);
   } else {

@@ -261,8 +261,14 @@ bool attend_fast(const Exec& exec, const AttentionArgs& a);
 // head and 16 rows: 1 where some column is no number, which may be the fault of a hidden value (0 times NaN).
 bool attend_tiles(const Exec& exec, const FastAttention& f);
 
-// One row and key head at a time: of all rows; of segments with fewer than f.few rows; of rows that attend_tiles marked.
-enum class RowsOf { all, short_segments, marked };
+// The same of packed segments of up to kShortest rows and keys, without statistics, options, pages and dropout; their marks
+// lie segment after segment, kShortMarks for each head. False where heads are too wide.
+inline constexpr int kShortest = 128, kShortMarks = kShortest / 16;
+bool attend_short(const Exec& exec, const FastAttention& f);
+
+// One row and key head at a time: of all rows; of segments with fewer than f.few rows; of rows that attend_tiles marked, or
+// attend_short.
+enum class RowsOf { all, short_segments, marked, marked_short };
 void attend_rows(const Exec& exec, const FastAttention& f, RowsOf which);
 
 // After those, where they are asked for: f.first and f.at_offset of rows in segments.

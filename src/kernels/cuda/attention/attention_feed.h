@@ -3,7 +3,6 @@
 #pragma once
 
 #include "kernels/cuda/attention/attention_tile.h"
-#include "kernels/cuda/tma.h"
 
 namespace qkv::kernels::cuda {
 
@@ -45,15 +44,6 @@ __device__ inline TileAt tile_at(const Order& o, int heads, int i) {
   const int first = group * o.pairs_at_once, some = min(o.pairs_at_once, pairs - first);
   const int in_group = i - first * o.per_sequence, pair = first + in_group % some;
   return {pair / heads * o.per_sequence + o.per_sequence - 1 - in_group / some, pair % heads};
-}
-
-__device__ inline void warpgroup_sync(int group) {
-  __syncwarp();
-  if (group == 0) {
-    asm volatile("bar.sync 1, 128;" ::: "memory");
-  } else {
-    asm volatile("bar.sync 2, 128;" ::: "memory");
-  }
 }
 
 // The segments a tile touches, which of its rows they have, and how many are done with a stage.

@@ -3,8 +3,19 @@
 #pragma once
 
 #include "kernels/cuda/attention/attention_fast.h"
+#include "kernels/cuda/attention/wgmma_attention.h"
+#include "kernels/cuda/tma.h"
 
 namespace qkv::kernels::cuda {
+
+__device__ inline void warpgroup_sync(int group) {
+  __syncwarp();
+  if (group == 0) {
+    asm volatile("bar.sync 1, 128;" ::: "memory");
+  } else {
+    asm volatile("bar.sync 2, 128;" ::: "memory");
+  }
+}
 
 // The two rows of a thread, 8 apart, in a segment.
 struct RowPair {
@@ -192,6 +203,67 @@ struct Before {
     any = true;
   }
 };
+
+// The columns of row i of the thread's two, times `by`, if the row is there. True where one is no number.
+template <class C>
+__device__ __forceinline__ bool put_columns(const FastAttention& f, const RowPair& r, int i, int head, int quad,
+                                            const float (&z)[C::kWidth / 2], float by) {
+  __nv_bfloat16* const out = f.z + r.row[i] * f.z_row + head * f.z_head;
+  bool bad = false;
+#pragma unroll
+  for (int j = 0; j < C::kWidth / 8; j += 4) {
+    uint32_t v[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const float low = z[4 * (j + k) + 2 * i] * by, high = z[4 * (j + k) + 2 * i + 1] * by;
+      v[k] = pack(low, high);
+      bad = bad || low != low || high != high;
+    }
+    gather_columns(v);
+    const int column = 8 * (j + quad);
+    if (r.valid[i] && column < f.value_width) {
+      *reinterpret_cast<uint4*>(out + column) = make_uint4(v[0], v[1], v[2], v[3]);
+    }
+  }
+  return bad && r.valid[i];
+}
+
+// S = q k^T and z = p v, or += unless fresh, of 64 rows and 64 keys; tiles of kWidth columns.
+template <int kWidth>
+__device__ __forceinline__ void find_scores(float (&s)[32], uint32_t queries, uint32_t keys) {
+  __syncwarp();  // wgmma wants whole warps
+  wgmma_fence();
+#pragma unroll
+  for (int k = 0; k < kWidth / 16; ++k) {
+    multiply_shared(s, tile_descriptor(queries + k / 4 * kPanel, 16, 1024) + 2 * (k % 4),
+                    tile_descriptor(keys + k / 4 * kPanel, 16, 1024) + 2 * (k % 4), k > 0);
+  }
+  wgmma_commit();
+}
+template <int kWidth>
+__device__ __forceinline__ void add_values(float (&z)[kWidth / 2], const uint32_t (&p)[4][4], uint32_t values,
+                                           bool fresh) {
+  __syncwarp();  // wgmma wants whole warps
+  wgmma_fence();
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    multiply_registers<1>(z, p[k], tile_descriptor(values + k * 2048, kPanel, 1024), !fresh || k > 0);
+  }
+  wgmma_commit();
+}
+// Values of a block past the segment's may be no numbers: they become zeros. By a warpgroup.
+template <int kPanels>
+__device__ __forceinline__ void clear_values(uint32_t values, int there, int group) {
+  if (there >= kKeyBlock) return;
+  for (int i = static_cast<int>(threadIdx.x) % 128 + 8 * max(there, 0); i < 8 * kKeyBlock; i += 128) {
+#pragma unroll
+    for (int q = 0; q < kPanels; ++q) {
+      asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(values + q * kPanel + 16 * i), "r"(0) : "memory");
+    }
+  }
+  fence_for_copies();
+  warpgroup_sync(group);
+}
 
 // Key blocks [begin, end) of rows [first, last] of q in a segment.
 __device__ inline SeenKeys blocks_of(const FastAttention& f, const FastSegment& s, int first, int last) {

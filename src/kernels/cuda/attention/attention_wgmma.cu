@@ -5,7 +5,6 @@
 // Tiles lie at fixed rows of q, whatever the segments: a tile finds the segments it touches and goes through the keys
 // of each. So the grid follows from shapes alone, and rows of no segment are blanked on the way.
 #include "kernels/cuda/attention/attention_feed.h"
-#include "kernels/cuda/attention/wgmma_attention.h"
 #include "kernels/cuda/tensor_map.h"
 
 namespace qkv::kernels::cuda {
@@ -71,7 +70,7 @@ class Tile {
       if constexpr (C::kDrop) drop(p, kept);
     };
     const auto add_block = [&](const uint32_t(&p)[4][4], int b) {
-      add_values(p, z, mass, seg.keys - b * kKeyBlock, fresh);
+      add_block_of_values(p, z, mass, seg.keys - b * kKeyBlock, fresh);
       feed_.release(at, b);
       fresh = (b + 1) % kSpanBlocks == 0;
       if (fresh && b + 1 < mine.end) {
@@ -89,13 +88,13 @@ class Tile {
       float s[32];
       uint32_t p[4][4];
       feed_.wait_for_keys();
-      find_scores(s, feed_.stage());
+      scores(s, feed_.stage());
       wgmma_wait<0>();
 #pragma unroll 1
       for (int b = mine.begin; b < mine.end - 1; ++b) {
         float s_next[32];
         feed_.wait_for_next_keys();
-        find_scores(s_next, feed_.next_stage());
+        scores(s_next, feed_.next_stage());
         soften(s, p, b);
         add_block(p, b);
 #pragma unroll
@@ -109,7 +108,7 @@ class Tile {
         float s[32];
         uint32_t p[4][4];
         feed_.wait_for_keys();
-        find_scores(s, feed_.stage());
+        scores(s, feed_.stage());
         wgmma_wait<0>();
         soften(s, p, b);
         add_block(p, b);
@@ -135,16 +134,8 @@ class Tile {
   }
 
  private:
-  __device__ __forceinline__ void find_scores(float (&s)[32], int stage) {
-    const uint32_t queries = feed_.queries() + group_ * C::kTile, keys = feed_.keys(stage);
-    __syncwarp();  // wgmma wants whole warps
-    wgmma_fence();
-#pragma unroll
-    for (int k = 0; k < C::kWidth / 16; ++k) {
-      multiply_shared(s, tile_descriptor(queries + k / 4 * kPanel, 16, 1024) + 2 * (k % 4),
-                      tile_descriptor(keys + k / 4 * kPanel, 16, 1024) + 2 * (k % 4), k > 0);
-    }
-    wgmma_commit();
+  __device__ __forceinline__ void scores(float (&s)[32], int stage) {
+    find_scores<C::kWidth>(s, feed_.queries() + group_ * C::kTile, feed_.keys(stage));
   }
 
   __device__ __forceinline__ void find_probabilities(float (&s)[32], int first_key, Span<C>& span,
@@ -160,58 +151,35 @@ class Tile {
     span.soften(f_, s, z, mass, best, rows_, first_key, quad_, fresh);
   }
 
-  // z = p v, or += unless fresh. Only `there` values of the block are the segment's: others may be no numbers.
-  __device__ __forceinline__ void add_values(const uint32_t (&p)[4][4], float (&z)[C::kWidth / 2], float (&mass)[4],
-                                             int there, bool fresh) {
+  // Only `there` values of the block are the segment's.
+  __device__ __forceinline__ void add_block_of_values(const uint32_t (&p)[4][4], float (&z)[C::kWidth / 2],
+                                                      float (&mass)[4], int there, bool fresh) {
     const uint32_t values = feed_.values(feed_.stage());
     feed_.wait_for_values();
-    if (there < kKeyBlock) {
-      for (int i = thread_ % 128 + 8 * there; i < 8 * kKeyBlock; i += 128) {
-#pragma unroll
-        for (int q = 0; q < C::kPanels; ++q) {
-          asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(values + q * kPanel + 16 * i), "r"(0)
-                       : "memory");
-        }
-      }
-      asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-      warpgroup_sync(group_);
-    }
-    __syncwarp();  // wgmma wants whole warps
-    wgmma_fence();
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      multiply_registers<1>(z, p[k], tile_descriptor(values + k * 2048, kPanel, 1024), !fresh || k > 0);
-    }
-    wgmma_commit();
+    clear_values<C::kPanels>(values, there, group_);
+    add_values<C::kWidth>(z, p, values, fresh);
     if (C::kStats && f_.class_count > 0) count_classes(mass, p, feed_.classes(feed_.stage()), lane_);
     wgmma_wait<0>();
   }
 
   __device__ __forceinline__ void write(const RowSums (&sums)[2], const float (&z)[C::kWidth / 2],
                                         const float (&mass)[4]) {
+    float by[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int row = rows_.row[i];
-      float by = finish_row(f_, sums[i], row, head_, quad_ == 0 && rows_.valid[i]);
-      if constexpr (C::kDrop) by *= f_.drop.scale;
-      if (!rows_.valid[i]) continue;
-      if (C::kStats) {
+      by[i] = finish_row(f_, sums[i], row, head_, quad_ == 0 && rows_.valid[i]);
+      if constexpr (C::kDrop) by[i] *= f_.drop.scale;
+      if (C::kStats && rows_.valid[i]) {
         float* classes = f_.in_class + (static_cast<int64_t>(row) * f_.heads + head_) * f_.class_count;
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-          if (2 * quad_ + e < f_.class_count) classes[2 * quad_ + e] = mass[2 * i + e] * by;
-        }
-      }
-      __nv_bfloat16* out = f_.z + row * f_.z_row + head_ * f_.z_head + 2 * quad_;
-#pragma unroll
-      for (int j = 0; j < C::kWidth / 8; ++j) {
-        const float low = z[4 * j + 2 * i] * by, high = z[4 * j + 2 * i + 1] * by;
-        if (8 * j < f_.value_width) {
-          *reinterpret_cast<uint32_t*>(out + 8 * j) = pack(low, high);
-          bad_ = bad_ || low != low || high != high;
+          if (2 * quad_ + e < f_.class_count) classes[2 * quad_ + e] = mass[2 * i + e] * by[i];
         }
       }
     }
+#pragma unroll
+    for (int i = 0; i < 2; ++i) bad_ = put_columns<C>(f_, rows_, i, head_, quad_, z, by[i]) || bad_;
   }
 
   const FastAttention& f_;
@@ -236,16 +204,6 @@ __global__ void __launch_bounds__(C::kThreads, C::kEach)
 #pragma unroll 1
   for (int pass = 0; pass < found.count; ++pass) tile.attend(pass);
   tile.end(marks);
-}
-
-// Boxes of 64 columns of one head by `box_rows` rows; columns and rows past the end are zeros.
-bool make_map(CUtensorMap& map, const __nv_bfloat16* data, int width, int heads, int rows, int64_t head_stride,
-              int64_t row_stride, int box_rows) {
-  const cuuint64_t dims[3] = {static_cast<cuuint64_t>(width), static_cast<cuuint64_t>(heads),
-                              static_cast<cuuint64_t>(rows)};
-  const cuuint64_t strides[2] = {static_cast<cuuint64_t>(head_stride) * 2, static_cast<cuuint64_t>(row_stride) * 2};
-  const cuuint32_t box[3] = {64, 1, static_cast<cuuint32_t>(box_rows)};
-  return make_tensor_map(map, data, dims, strides, box);
 }
 
 template <class C>
@@ -293,9 +251,9 @@ bool attend_tiles(const Exec& exec, const FastAttention& f) {
     while (f.page % maps.box_rows != 0) maps.box_rows /= 2;
     if (maps.box_rows < 8) return false;
   }
-  if (!make_map(maps.q, f.q, f.width, f.heads, f.rows, f.q_head, f.q_row, 64) ||
-      !make_map(maps.k, f.k, f.width, f.kv_heads, f.key_rows, f.k_head, f.k_row, maps.box_rows) ||
-      !make_map(maps.v, f.v, f.value_width, f.kv_heads, f.key_rows, f.v_head, f.v_row, maps.box_rows)) {
+  if (!map_heads(maps.q, f.q, f.width, f.heads, f.rows, f.q_head, f.q_row, 64) ||
+      !map_heads(maps.k, f.k, f.width, f.kv_heads, f.key_rows, f.k_head, f.k_row, maps.box_rows) ||
+      !map_heads(maps.v, f.v, f.value_width, f.kv_heads, f.key_rows, f.v_head, f.v_row, maps.box_rows)) {
     return false;
   }
   if (std::max(f.width, f.value_width) > 64) {

@@ -28,13 +28,6 @@ __device__ __forceinline__ void with_activation(Activation act, F f) {
   }
 }
 
-// Four matrices of 8 x 8, as the tensor core leaves them, to rows in shared memory.
-__device__ inline void write_fragments(uint32_t at, const uint32_t (&v)[4]) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(v[0]), "r"(v[1]),
-               "r"(v[2]), "r"(v[3])
-               : "memory");
-}
-
 // A panel of 32 x 64 rounded numbers in shared memory, the lower 16 rows of a warp and the upper: rows of 8 chunks of eight, in
 // an order that keeps threads out of each other's banks.
 constexpr int kPanelBytes = 4096;
