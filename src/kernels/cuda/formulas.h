@@ -220,7 +220,8 @@ struct Kept {
       : bits(d.p > 0 ? kept.as<uint32_t>() : nullptr), words(d.p > 0 ? kept.dim(1) : 0), factor(Drop(d).kept) {}
   __device__ explicit operator bool() const { return bits != nullptr; }
   // Which of the columns c ... c + 3 are kept, in the lowest bits; c is a multiple of four.
-  __device__ uint32_t four(int64_t row, int64_t c) const { return bits[row * words + c / 32] >> (c % 32); }
+  __device__ uint32_t word(int64_t row, int64_t c) const { return bits[row * words + c / 32]; }
+  __device__ uint32_t four(int64_t row, int64_t c) const { return word(row, c) >> (c % 32); }
   // v of those columns, dropped.
   template <class R>
   __device__ void apply(int64_t row, int64_t c, R (&v)[4]) const {

@@ -77,11 +77,12 @@ __global__ void __launch_bounds__(kShortThreads, kShortTogether)
       }
     }
   };
+  const int read_by_lane = lane < pass.heads ? pass.kv_map[lane] : -1;
   // The next one that some head reads; keys that none reads have no gradients.
   const auto find_from = [&](int number) {
     for (; number < tasks; number += static_cast<int>(gridDim.x)) {
       const int kv_head = number % pass.kv_heads;
-      const uint32_t heads = __ballot_sync(0xffffffffU, lane < pass.heads && pass.kv_map[lane] == kv_head);
+      const uint32_t heads = __ballot_sync(0xffffffffU, read_by_lane == kv_head);
       if (heads != 0) return ShortTask{number, heads};
       clear(pass.dk, sequence(number), kv_head);
       clear(pass.dv, sequence(number), kv_head);

@@ -202,7 +202,8 @@ struct Finisher {
   __device__ __forceinline__ void walk(F sums) const {
     const Corner out = corner(target.out), other = corner(args.other);
     for (int first = 0; first < kChunks; first += kSome) fetch<kPlain>(other, 0, first);
-    uint32_t kept[kPlain && kDrops ? kChunks : 1];
+    constexpr int kWords = kPlain && kDrops ? kChunks : 1;
+    uint32_t kept[kWords], next[kWords];
     if constexpr (kPlain && kDrops) load_kept(0, kept);
 #pragma unroll 1
     for (int unit = 0; unit < kUnits; ++unit) {
@@ -211,9 +212,11 @@ struct Finisher {
         if (unit == u) put(sums(u));
       }
       __syncwarp();
+      if constexpr (kPlain && kDrops) load_kept(unit + 1, next);
       finish<kPlain, kDrops>(out, other, unit, kept);
       if constexpr (kPlain && kDrops) {
-        if (unit + 1 < kUnits) load_kept(unit + 1, kept);
+#pragma unroll
+        for (int i = 0; i < kWords; ++i) kept[i] = next[i];
       }
       __syncwarp();
     }
@@ -241,13 +244,14 @@ struct Finisher {
     }
     end_of_chunks();
   }
-  // Which of four columns are kept, in the lowest bits.
+  // The words that say which of four columns are kept; not shifted yet, for that would wait for them.
   __device__ __forceinline__ void load_kept(int unit, uint32_t (&kept)[kChunks]) const {
     const int m = row_of(unit), n = place.n + column_in_tile(unit);
     const uint32_t* from = args.kept.bits + m * args.kept.words + n / 32;
 #pragma unroll
-    for (int i = 0; i < kChunks; ++i, from += 2 * args.kept.words)
-      kept[i] = m + 2 * i < place.end_m ? *from >> n % 32 : 0;
+    for (int i = 0; i < kChunks; ++i, from += 2 * args.kept.words) {
+      if (unit < kUnits && m + 2 * i < place.end_m) kept[i] = *from;
+    }
   }
 
   // Sums of the tensor core: rows lane / 4 (+ 8), columns 8 j + 2 (lane % 4) (+ 1).
@@ -286,7 +290,7 @@ struct Finisher {
         }
         if (target.bias) v[0] += b.x, v[1] += b.y, v[2] += b.z, v[3] += b.w;
         if (kPlain && kDrops) {
-          args.kept.apply(kept[kPlain && kDrops ? i : 0], v);
+          args.kept.apply(kept[kPlain && kDrops ? i : 0] >> n % 32, v);
         } else if (kDrops && args.kept && 2 * i < rows) {
           args.kept.apply(m + 2 * i, n, v);
         }

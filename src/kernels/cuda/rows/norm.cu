@@ -20,6 +20,23 @@ struct Norm {
   RoundedForm<X> rounded;  // or absent
 };
 
+// Row r to be written: where it begins is found once.
+template <class A>
+struct RowTo {
+  A rows;
+  int64_t r;
+  __device__ RowTo(const A& a, int64_t row) : rows(a), r(row) {
+    if constexpr (A::kUnroll > 1) {
+      rows = a.row(row);
+      r = 0;
+    }
+  }
+  template <int N>
+  __device__ void store(int64_t c, const typename A::Real (&v)[N]) const {
+    rows.store(r, c, v);
+  }
+};
+
 // One row. sum(f) adds up f(number of x); walk(f) calls f(first column, numbers of x, numbers of w) for each pack. One thread
 // `keeps` mean and rstd.
 template <class X, class Y, class W, class Sum, class Walk>
@@ -28,13 +45,15 @@ __device__ __forceinline__ void norm_row(const Norm<X, Y, W>& n, int64_t r, bool
   using R = typename X::Real;
   const R mean = n.mean != nullptr ? sum([](R v) { return v; }) / static_cast<R>(n.width) : R{0};
   const R rstd = rsqrt(sum([=](R v) { return (v - mean) * (v - mean); }) / static_cast<R>(n.width) + n.eps);
+  const RowTo y(n.y, r);
+  const RowTo rounded(n.rounded, r);
   walk([&](int64_t c, const R(&v)[kRowPack], const R(&w)[kRowPack]) {
     R shift[kRowPack] = {}, out[kRowPack];
     if (n.b) n.b.load(0, c, shift);
 #pragma unroll
     for (int i = 0; i < kRowPack; ++i) out[i] = (v[i] - mean) * rstd * (n.w ? w[i] + n.offset : R{1}) + shift[i];
-    n.y.store(r, c, out);
-    if (n.rounded) n.rounded.store(r, c, out);
+    y.store(c, out);
+    if (n.rounded) rounded.store(c, out);
   });
   if (!keeps) return;
   if (n.mean != nullptr) n.mean[r] = mean;
@@ -104,15 +123,16 @@ __global__ void __launch_bounds__(kRowBlock) norm_few_rows(const __grid_constant
   n.rstd[r] = rstd;
 }
 
-// Many rows of 1025 to 2048 columns: a warp takes one alone, and waits for no other. A lane has the packs of four threads, one of
-// each warp, and keeps their sums apart.
+// A warp takes a row alone, and waits for no other: rows of 257 to 1024 columns, and, where they are many, of up to 2048. There a
+// lane has the packs of four threads, one of each warp that few rows have, and keeps their sums apart.
 constexpr int64_t kManyRows = 1024, kMostOfWarp = 2048;
-template <class X, class Y, class W>
-__global__ void __launch_bounds__(kRowBlock) norm_many_rows(const __grid_constant__ Norm<X, Y, W> n) {
+template <int kParts, int kPacks, class X, class Y, class W>
+__global__ void __launch_bounds__(kRowBlock)
+    norm_rows_of_warps(Recorded recorded, const __grid_constant__ Norm<X, Y, W> n) {
   using R = typename X::Real;
-  constexpr int kWarpsOfRow = kRowBlock / 32, kPacks = kMostOfWarp / (32 * kRowPack);
   const int lane = static_cast<int>(threadIdx.x) % 32, width = static_cast<int>(n.width);
-  const auto r = static_cast<int64_t>(blockIdx.x) * kWarpsOfRow + threadIdx.x / 32;
+  const auto r = static_cast<int64_t>(blockIdx.x) * (kRowBlock / 32) + threadIdx.x / 32;
+  let_next_start(recorded);
   wait_for_last();
   if (r >= n.rows) return;
   const X row = n.x.row(r);
@@ -126,18 +146,18 @@ __global__ void __launch_bounds__(kRowBlock) norm_many_rows(const __grid_constan
   };
   each([&](int s, int c) { packs[s] = row.template fetch<kRowPack>(0, c); });
   const auto sum = [&](const auto& f) {
-    R parts[kWarpsOfRow] = {};
+    R parts[kParts] = {};
     each([&](int s, int) {
       R v[kRowPack];
       row.numbers(packs[s], v);
 #pragma unroll
-      for (const R x : v) parts[s % kWarpsOfRow] += f(x);
+      for (const R x : v) parts[s % kParts] += f(x);
     });
 #pragma unroll
     for (R& part : parts) part = warp_sum(part);
     R total = parts[0];
 #pragma unroll
-    for (int w = 1; w < kWarpsOfRow; ++w) total += parts[w];
+    for (int w = 1; w < kParts; ++w) total += parts[w];
     return total;
   };
   norm_row(n, r, lane == 0, sum, [&](const auto& f) {
@@ -162,14 +182,26 @@ void norm_by(const Exec& exec, const Norm<X, Y, W>& n) {
       if (n.width <= 8192) return launch<Early::recorded>(exec, norm_few_rows<16, X, Y, W>, grid, kRowBlock, 0, n);
     }
   }
-  if constexpr (T == kRowBlock && X::kUnroll > 1) {
-    if (n.rows >= kManyRows && n.width <= kMostOfWarp) {
+  constexpr bool kPacked = X::kUnroll > 1;
+  [[maybe_unused]] const auto by_warps = [&](auto packs) {
+    if constexpr (kPacked && T >= 32) {
+      constexpr int kPacks = X::kF32 || T > 32 ? decltype(packs)::value : kKept;  // rows of bf16 are rare
       constexpr int64_t kEach = kRowBlock / 32;
       const auto grid = static_cast<unsigned>((n.rows + kEach - 1) / kEach);
-      return launch(exec, norm_many_rows<X, Y, W>, grid, kRowBlock, 0, n);
+      if (grid > 0) launch(exec, norm_rows_of_warps<T / 32, kPacks, X, Y, W>, grid, kRowBlock, 0, n);
     }
+  };
+  if constexpr (kPacked && T == 32) {
+    const auto fits = [&](int packs) { return n.width <= int64_t{32} * kRowPack * packs; };
+    if (fits(4)) return by_warps(Count<4>{});
+    if (fits(6)) return by_warps(Count<6>{});
+    by_warps(Count<kKept>{});
+  } else {
+    if constexpr (kPacked && T == kRowBlock) {
+      if (n.rows >= kManyRows && n.width <= kMostOfWarp) return by_warps(Count<kMostOfWarp / (32 * kRowPack)>{});
+    }
+    each_row_by<T>(exec, n.rows, [=] __device__(int64_t r) { norm_row_by<T>(n, r); });
   }
-  each_row_by<T>(exec, n.rows, [=] __device__(int64_t r) { norm_row_by<T>(n, r); });
 }
 
 // Mean and bias are absent for rms_norm.

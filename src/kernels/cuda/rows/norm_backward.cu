@@ -263,8 +263,8 @@ __global__ void __launch_bounds__(kRowBlock, kBlocksEach<T, kPacks>)
   call(0, r);
   for (int stage = 0; r < end; r += kAtOnce, stage ^= 1) {
     const Statistics<float> of = next;
-    uint32_t kept[kPacks];  // called for before they are needed
-    if (n.kept) each([&](int s, int c) { kept[s] = n.kept.four(r, c); });
+    uint32_t kept[kPacks];  // called for before they are needed, and not touched until then
+    if (n.kept) each([&](int s, int c) { kept[s] = n.kept.word(r, c); });
     next = Statistics<float>(n, r + kAtOnce);
     call(stage ^ 1, r + kAtOnce);
     asm volatile("cp.async.wait_group 1;" ::: "memory");
@@ -291,7 +291,7 @@ __global__ void __launch_bounds__(kRowBlock, kBlocksEach<T, kPacks>)
       if (n.add) In::load(in.old(stage, s), n.dx, out);
       means.gradient(of, x, dy, u[s], n.add, out);
       to.store(0, c, out);
-      if (n.kept) n.kept.apply(kept[s], out);
+      if (n.kept) n.kept.apply(kept[s] >> c % 32, out);
       if (n.rounded) rounded.store(0, c, out);
     });
   }
