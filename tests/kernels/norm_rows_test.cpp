@@ -1,7 +1,9 @@
-// Norms of many rows beside the same rows by a few: a table may take them in other ways, with the same bits.
+// Norms of rows of any width, held to the formula in double; and of many rows beside the same rows by a few: a table may take
+// them in other ways, with the same bits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "support/pass.h"
 
@@ -47,6 +49,41 @@ TEST(NormRows, HaveTheSameBitsWhetherManyOrFew) {
               << table->name << ", " << of.width << " columns, result " << i << " from row " << first;
         }
       }
+    }
+  }
+}
+
+// Widths that threads, warps and blocks take in their own ways, whole packs and not. Numbers of f32 on both sides: what is left
+// is rounding, of a sum in order about as many times the square root of its numbers.
+TEST(NormRows, AgreeWithTheFormulaAtEveryWidth) {
+  const double u = unit_roundoff(DType::f32);
+  for (const int64_t width : {20, 252, 260, 512, 516, 768, 772, 1000, 1024, 1028, 2048, 2052, 261, 1030}) {
+    const Case of{5, width, DType::f32};
+    const double limit = static_cast<double>(width) * u * u;
+    const auto in_f32 = [](Numbers numbers) {
+      for (double& x : numbers) x = static_cast<double>(static_cast<float>(x));
+      return numbers;
+    };
+    const Numbers x = in_f32(normals(1, of.rows * width)), w = in_f32(normals(2, width)), b = in_f32(normals(3, width));
+    Numbers right, right_rms;
+    for (int64_t r = 0; r < of.rows; ++r) {
+      const double* row = x.data() + r * width;
+      double sum = 0, squares = 0, far = 0;
+      for (int64_t c = 0; c < width; ++c) sum += row[c], squares += row[c] * row[c];
+      const auto count = static_cast<double>(width);
+      const double mean = sum / count, r_rms = 1 / std::sqrt(squares / count + 1e-5);
+      for (int64_t c = 0; c < width; ++c) far += (row[c] - mean) * (row[c] - mean);
+      const double rstd = 1 / std::sqrt(far / count + 1e-5);
+      for (int64_t c = 0; c < width; ++c) {
+        const auto i = static_cast<size_t>(c);
+        right.push_back((row[c] - mean) * rstd * w[i] + b[i]);
+        right_rms.push_back(row[c] * r_rms * (w[i] + 1));
+      }
+    }
+    for (const Kernels* table : kernels::all_tables()) {
+      const std::vector<Numbers> got = run(*table, x, of, 0, of.rows);
+      EXPECT_LE(nmse(got[0], right), limit) << table->name << ", " << width << " columns";
+      EXPECT_LE(nmse(got[3], right_rms), limit) << table->name << ", " << width << " columns";
     }
   }
 }
