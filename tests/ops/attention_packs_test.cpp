@@ -141,25 +141,22 @@ void expect_same_beside_a_long_one(const Shapes& shapes, const std::vector<Seque
 }
 
 TEST(AttentionOfPacks, ShortOnesBesideALongOneHaveTheSameBits) {
-  for (const Shapes& shapes : std::vector<Shapes>{{1, 1, 64, 64}, {3, 1, 64, 48}}) {
-    expect_same_beside_a_long_one(shapes, pack(shapes, kLong),
-                                  {{}, {.causal = true}, {.causal = true, .window = 40}, {.chunk = 48}});
-  }
+  const Shapes one{1, 1, 64, 64}, three{3, 1, 64, 48};
+  expect_same_beside_a_long_one(one, pack(one, kLong), {{}, {.causal = true, .window = 40}, {.chunk = 48}});
+  expect_same_beside_a_long_one(three, pack(three, kLong), {{.causal = true}});
 }
 
 // Also where a key or value, a row of q or one of dz is no number, and some see it and others do not.
 TEST(AttentionOfPacks, SoDoThoseWithNumbersThatAreNone) {
   const Shapes shapes{2, 1, 64, 64};
-  for (const double no_number : {std::nan(""), std::numeric_limits<double>::infinity()}) {
-    for (const int which : {0, 1, 2, 3}) {
-      std::vector<Sequence> sequences = pack(shapes, {{90, 128}, {128, 128}, {129, 5}});
-      for (Sequence& one : sequences) {
-        Numbers& of = which == 0 ? one.q : which == 1 ? one.k : which == 2 ? one.v : one.dz;
-        for (const size_t where : {of.size() / 3, of.size() / 5 * 4})
-          of[where] = where % 2 == 0 ? no_number : -no_number;
-      }
-      expect_same_beside_a_long_one(shapes, sequences, {{}, {.causal = true}});
+  for (Numbers Sequence::*const of : {&Sequence::q, &Sequence::k, &Sequence::v, &Sequence::dz}) {
+    std::vector<Sequence> sequences = pack(shapes, {{90, 128}, {128, 128}, {129, 5}});
+    for (Sequence& one : sequences) {
+      Numbers& numbers = one.*of;
+      numbers[numbers.size() / 3] = std::nan("");
+      numbers[numbers.size() / 5 * 4] = -std::numeric_limits<double>::infinity();
     }
+    expect_same_beside_a_long_one(shapes, sequences, {{}, {.causal = true}});
   }
 }
 
