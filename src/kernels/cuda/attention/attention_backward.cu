@@ -52,10 +52,7 @@ bool backward_wgmma(const Exec& exec, const AttentionBackwardArgs& a) {
                     .heads = static_cast<int>(in.q.dim(1)),
                     .kv_heads = static_cast<int>(in.k.dim(1)),
                     .width = width};
-  if (in.packed && in.longest_rows <= kShort && in.longest_keys <= kShort && in.dropout.p == 0 &&
-      find_short_wgmma(exec, pass, maps, in.segments.dim(0))) {
-    return true;
-  }
+  if (all_short(in) && in.dropout.p == 0 && find_short_wgmma(exec, pass, maps, in.segments.dim(0))) return true;
   Exec rest = exec;  // with the scratch that a mask leaves
   DropMemory memory(stream_of(exec));
   if (in.dropout.p != 0) {

@@ -52,9 +52,8 @@ int dq_tile_rows(int width);
 void find_dq_wgmma(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps);
 void find_dk_dv_wgmma(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps);
 
-// All of them, and delta, of packed sequences with up to kShort rows and keys, without dropout, plan and stats. False where the
+// All of them, and delta, where all_short() and nothing is dropped; without plan and stats. False where the
 // heads are too many or too wide.
-inline constexpr int kShort = 2 * kBlock;
 bool find_short_wgmma(const Exec& exec, const BackwardPass& pass, const BackwardMaps& maps, int64_t sequences);
 
 }  // namespace qkv::kernels::cuda

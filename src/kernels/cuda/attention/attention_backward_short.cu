@@ -111,9 +111,8 @@ __global__ void __launch_bounds__(kShortThreads, kShortTogether)
     const Sequence s = sequence(task.number);
     const int head = task.head(), kv_head = task.number % pass.kv_heads;
     const bool last = (task.heads & (task.heads - 1)) == 0;
-    // Keys that each of the thread's two rows sees.
     const bool whole = sees_all && s.rows == kShort && s.keys == kShort;
-    if (!whole) {
+    if (!whole) {  // keys that each of the thread's two rows sees
 #pragma unroll 1
       for (int i = 0; i < 2; ++i) {
         const int row = first + 8 * i;

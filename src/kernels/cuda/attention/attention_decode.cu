@@ -37,9 +37,9 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksEach<kWidth>)
       first = task / f.heads * 16;
       count = min(16, f.rows - first);
       if (in_sequences) {
-        const FastSegment s = fast_segment(f, first / kShortest);
-        count = min(16, s.rows - first % kShortest);
-        first = s.first_row + first % kShortest;
+        const FastSegment s = fast_segment(f, first / kShort);
+        count = min(16, s.rows - first % kShort);
+        first = s.first_row + first % kShort;
       }
     } else if (!all) {
       n = first;

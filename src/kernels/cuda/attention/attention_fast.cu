@@ -119,8 +119,7 @@ bool attend_fast(const Exec& exec, const AttentionArgs& a) {
   }
   const bool many = f.rows >= kFewRows * f.segment_count;
   const bool plain = !f.options && !f.stats && f.table == nullptr && f.drop.words == nullptr;
-  if (many && plain && a.in.packed && std::max(a.in.longest_rows, a.in.longest_keys) <= kShortest &&
-      attend_short(rest, f)) {
+  if (many && plain && all_short(a.in) && attend_short(rest, f)) {
     if (f.causal || f.window > 0 || f.chunk > 0) attend_rows(rest, f, RowsOf::marked_short);  // else no value is hidden
   } else if (many && attend_tiles(rest, f)) {
     attend_rows(rest, f, RowsOf::marked);

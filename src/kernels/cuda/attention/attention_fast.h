@@ -10,6 +10,7 @@
 #pragma once
 
 #include "kernels/cuda/attention/attention_drop.h"
+#include "kernels/cuda/attention/attention_tiles.h"
 #include "kernels/cuda/formulas.h"
 #include "kernels/cuda/launch.h"
 
@@ -261,9 +262,9 @@ bool attend_fast(const Exec& exec, const AttentionArgs& a);
 // head and 16 rows: 1 where some column is no number, which may be the fault of a hidden value (0 times NaN).
 bool attend_tiles(const Exec& exec, const FastAttention& f);
 
-// The same of packed segments of up to kShortest rows and keys, without statistics, options, pages and dropout; their marks
-// lie segment after segment, kShortMarks for each head. False where heads are too wide.
-inline constexpr int kShortest = 128, kShortMarks = kShortest / 16;
+// The same where all_short(), without statistics, options, pages and dropout; marks lie segment after segment, kShortMarks for
+// each head. False where heads are too wide.
+inline constexpr int kShortMarks = kShort / 16;
 bool attend_short(const Exec& exec, const FastAttention& f);
 
 // One row and key head at a time: of all rows; of segments with fewer than f.few rows; of rows that attend_tiles marked, or

@@ -10,6 +10,12 @@ namespace qkv::kernels::cuda {
 
 inline constexpr int kBlock = 64;  // rows and keys meet in blocks of 64 x 64
 
+// Packed sequences of up to so many rows and keys have kernels of their own, forward and back.
+inline constexpr int kShort = 2 * kBlock;
+inline bool all_short(const AttentionInput& in) {
+  return in.packed && in.longest_rows <= kShort && in.longest_keys <= kShort;
+}
+
 // Which keys a position sees, and which positions see a key: both are intervals.
 struct Sight {
   bool causal = false;

@@ -76,12 +76,11 @@ void bias_gradient(const Exec& exec, const LinearBackwardArgs& a) {
 }
 
 constexpr int64_t kMostInScratch = int64_t{32} << 20;  // numbers of f32
-constexpr int64_t kMostPieces = 8;
 
 // Into how many pieces the rows behind the weight gradients of one input are cut, so that all processors of a large GPU have
 // work to the end. It follows from the shapes alone, since the order of the sums does.
 int64_t pieces_of_rows(int64_t outputs, int64_t inputs, int64_t rows) {
-  constexpr int64_t kProcessors = 132, kLeastRows = 2048;
+  constexpr int64_t kProcessors = 132, kMostPieces = 8, kLeastRows = 2048;
   constexpr double kPerNumber = 5.0 / (128 * 128);  // writing and adding up a piece of a tile, in rows multiplied
   const auto up = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
   int64_t best = 1;
@@ -138,16 +137,10 @@ void add_up(const Exec& exec, int64_t pieces, const float* dw, const float* db, 
   const auto* from = reinterpret_cast<const float4*>(dw);
   each_thread(exec, packs + outputs, [=] __device__(int64_t i) {
     if (i < packs) {
-      float4 of[kMostPieces];  // called for before they are added
-#pragma unroll
-      for (int piece = 0; piece < kMostPieces; ++piece) {
-        if (piece < pieces) of[piece] = from[piece * packs + i];
-      }
-      float4 total = of[0];
-#pragma unroll
-      for (int piece = 1; piece < kMostPieces; ++piece) {
-        const float4& next = of[piece];
-        if (piece < pieces) total = {total.x + next.x, total.y + next.y, total.z + next.z, total.w + next.w};
+      float4 total = from[i];
+      for (int64_t piece = 1; piece < pieces; ++piece) {
+        const float4 next = from[piece * packs + i];
+        total = {total.x + next.x, total.y + next.y, total.z + next.z, total.w + next.w};
       }
       const AllGradients::Weight& w = to.of_pack(i);
       float4& out = w.dw[i - w.first_pack];
