@@ -61,6 +61,28 @@ TEST(Rows, AcrossPairQueriesWithTheKeysOfTheSameSequence) {
   EXPECT_EQ(to_host(rows.segments), Numbers({0, 0, 2, 0, 4, 0, 1, 2, 1, 5, 3, 0}));
 }
 
+// Kernels that clear no gaps and look for no shared keys stand on this.
+TEST(Rows, ArePackedWhereTheyLeaveNoRowAndNoKeyOver) {
+  Pass p;
+  const std::vector<int32_t> lengths{2, 0, 3}, padded{1, 3};
+  const Rows ragged = Rows::ragged(p.cx, lengths);
+  EXPECT_TRUE(ragged.packed);
+  EXPECT_EQ(ragged.longest_rows, 3);
+  EXPECT_TRUE(Rows::batch(p.cx, 2, 3).packed);
+  EXPECT_TRUE(Rows::cross(p.cx, ragged, Rows::ragged(p.cx, std::vector<int32_t>{4, 1, 2})).packed);
+  EXPECT_FALSE(Rows::padded(p.cx, padded, 3).packed);
+  EXPECT_FALSE(Rows::make(p.cx, {{.rows = 1, .keys = 12, .position = 11}}, 1, Rows::kPaged).packed);
+  const Segment first{.rows = 2, .keys = 3};
+  const auto packed = [&](const Segment& second, int64_t rows, int64_t keys) {
+    return Rows::make(p.cx, {first, second}, rows, keys).packed;
+  };
+  EXPECT_TRUE(packed({.first_row = 2, .rows = 4, .first_key = 3, .keys = 1}, 6, 4));
+  EXPECT_FALSE(packed({.first_row = 2, .rows = 4, .first_key = 3, .keys = 1}, 7, 4));  // a row over
+  EXPECT_FALSE(packed({.first_row = 2, .rows = 4, .first_key = 3, .keys = 1}, 6, 5));  // a key over
+  EXPECT_FALSE(packed({.first_row = 3, .rows = 3, .first_key = 3, .keys = 1}, 6, 4));  // a gap of rows
+  EXPECT_FALSE(packed({.first_row = 2, .rows = 4, .first_key = 0, .keys = 4}, 6, 4));  // keys of both
+}
+
 TEST(Rows, AcrossUnequalBatchesAreRefused) {
   Pass p;
   const Rows two = Rows::batch(p.cx, 2, 3), three = Rows::batch(p.cx, 3, 3);
