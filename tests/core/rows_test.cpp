@@ -80,7 +80,9 @@ TEST(Rows, ArePackedWhereTheyLeaveNoRowAndNoKeyOver) {
   EXPECT_FALSE(packed({.first_row = 2, .rows = 4, .first_key = 3, .keys = 1}, 7, 4));  // a row over
   EXPECT_FALSE(packed({.first_row = 2, .rows = 4, .first_key = 3, .keys = 1}, 6, 5));  // a key over
   EXPECT_FALSE(packed({.first_row = 3, .rows = 3, .first_key = 3, .keys = 1}, 6, 4));  // a gap of rows
-  EXPECT_FALSE(packed({.first_row = 2, .rows = 4, .first_key = 0, .keys = 4}, 6, 4));  // keys of both
+  EXPECT_FALSE(packed({.first_row = 2, .rows = 4, .first_key = 0, .keys = 1}, 6, 4));  // a key of both
+  const std::vector<Segment> backwards{{.first_row = 4, .rows = 2, .keys = 3}, {.rows = 4, .first_key = 3, .keys = 1}};
+  EXPECT_FALSE(Rows::make(p.cx, backwards, 6, 4).packed);
 }
 
 TEST(Rows, AcrossUnequalBatchesAreRefused) {
