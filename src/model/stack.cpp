@@ -62,10 +62,11 @@ Tensor ModelStack::embed(Context& cx, const Tensor& ids, const Rows& rows) const
     } else {
       x = ops::embedding(cx, {token, position});
     }
+  } else if (sinusoids_) {
+    x = ops::embedding(cx, {token, sinusoids_->lookup(cx, rows, padding_rows(cx, ids))});
   } else {
     x = ops::embedding(cx, {token});
   }
-  if (sinusoids_) x = ops::add(cx, x, sinusoids_->rows(cx, rows, padding_rows(cx, ids)));
   if (embedding_norm_) x = embedding_norm_->forward(cx, x, cx.precision.exact);
   const Place place{which_, 0};
   x = ops::dropout(cx, x, {.p = spec_.embedding_dropout, .place = place, .site = Site::embed});

@@ -113,9 +113,8 @@ std::shared_ptr<const Rope> Ropes::get(const RopeSpec& spec) {
   return all_.emplace_back(std::make_shared<const Rope>(spec));
 }
 
-Tensor Sinusoids::rows(Context& cx, const Rows& rows, std::span<const size_t> zero) const {
+ops::Lookup Sinusoids::lookup(Context& cx, const Rows& rows, std::span<const size_t> zero) const {
   const int64_t used = positions_used(rows) + offset_;
-  const Tensor wanted = cx.constant({rows.rows, width_}, cx.precision.exact);
   // Row 0 of the table is zeros: padding, and rows of no sequence.
   std::vector<int32_t> at(static_cast<size_t>(rows.rows), 0);
   for (const Segment& s : rows.list) {
@@ -125,16 +124,16 @@ Tensor Sinusoids::rows(Context& cx, const Rows& rows, std::span<const size_t> ze
   }
   for (const size_t r : zero) at[r] = 0;
   const Tensor ids = cx.upload(at);
-  if (cx.arena.planning()) return wanted;
-  if (length_ < used || table_.format() != Format(cx.precision.exact)) {
+  const Format exact(cx.precision.exact);
+  if (cx.arena.planning()) return {.ids = ids, .numbers = Tensor(*cx.exec.device, nullptr, exact, {1 + used, width_})};
+  if (length_ < used || table_.format() != exact) {
     length_ = std::max(length_, table_length(used));
     std::vector<float> numbers(static_cast<size_t>(width_), 0.0F);
     const std::vector<float> made = ops::sinusoidal_positions(length_, width_, order_);
     numbers.insert(numbers.end(), made.begin(), made.end());
     table_ = on_device(cx, numbers);
   }
-  cx.kernels.embedding(cx.exec, {.y = wanted, .table = Tensor(table_, {1 + length_, width_}), .ids = ids});
-  return wanted;
+  return {.ids = ids, .numbers = Tensor(table_, {1 + length_, width_})};
 }
 
 }  // namespace qkv

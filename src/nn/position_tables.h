@@ -59,7 +59,8 @@ class Sinusoids {
  public:
   // Position p is row p + offset of the table.
   Sinusoids(int64_t width, ops::Sinusoid order, int64_t offset) : width_(width), order_(order), offset_(offset) {}
-  Tensor rows(Context& cx, const Rows& rows, std::span<const size_t> zero) const;  // [N, C] in exact; some rows are 0
+  // Of every row, in exact; those of `zero` have zeros.
+  ops::Lookup lookup(Context& cx, const Rows& rows, std::span<const size_t> zero) const;
 
  private:
   int64_t width_;

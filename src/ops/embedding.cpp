@@ -11,29 +11,35 @@ namespace qkv::ops {
 
 Tensor embedding(Context& cx, std::initializer_list<Lookup> lookups) {
   QKV_CHECK(lookups.size() > 0, "embedding: nothing to look up", Hint("give at least one table"));
+  const auto shape_of = [](const Lookup& one) {
+    return one.table != nullptr ? one.table->shape() : one.numbers.shape();
+  };
   for (const Lookup& one : lookups) {
-    QKV_CHECK(one.table != nullptr && one.table->shape().rank() == 2, "embedding: a lookup with ids ", one.ids,
-              " has no table [V, C]", Hint("give every lookup its table"));
+    QKV_CHECK((one.table != nullptr || one.numbers.defined()) && shape_of(one).rank() == 2,
+              "embedding: a lookup with ids ", one.ids, " has no table [V, C]", Hint("give every lookup its table"));
   }
   const Lookup& first = *lookups.begin();
-  const int64_t width = first.table->shape()[-1];
+  const int64_t width = shape_of(first)[-1];
   for (const Lookup& one : lookups) {
     check_indices(cx, "embedding", "ids", one.ids);
     check_same_shape("embedding", "the first ids", first.ids, "ids", one.ids);
-    check_any_weight(cx, "embedding", *one.table, {one.table->shape()[0], width}, one.ids);
-    check_index_range(cx, "embedding", "ids", one.ids, one.table->shape()[0]);
+    if (one.table != nullptr) check_any_weight(cx, "embedding", *one.table, {one.table->shape()[0], width}, one.ids);
+    QKV_CHECK(shape_of(one)[-1] == width, "embedding: the first table has ", width, " columns but another has ",
+              shape_of(one)[-1], Hint("tables that are added have one width"));
+    check_index_range(cx, "embedding", "ids", one.ids, shape_of(one)[0]);
     check_number("embedding", "factor", one.factor, -1e30, 1e30);
   }
   const Tensor y = cx.make({first.ids.count(), width}, cx.precision.exact);
   bool add = false;
   for (const Lookup& one : lookups) {
-    cx.kernels.embedding(cx.exec,
-                         {.y = y, .table = one.table->master(cx), .ids = one.ids, .factor = one.factor, .add = add});
+    const Tensor table = one.table != nullptr ? one.table->master(cx) : one.numbers;
+    cx.kernels.embedding(cx.exec, {.y = y, .table = table, .ids = one.ids, .factor = one.factor, .add = add});
     add = true;
   }
   if (cx.tape != nullptr) {
     cx.tape->record("embedding", [y, all = std::vector<Lookup>(lookups)](Backward& bk) {
       for (const Lookup& one : all) {
+        if (one.table == nullptr) continue;
         if (const Grad dtable = bk.grad(*one.table)) {
           bk.kernels.embedding_backward(bk.exec,
                                         {.dtable = dtable, .dy = bk.dy(y), .ids = one.ids, .factor = one.factor});

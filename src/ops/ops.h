@@ -91,8 +91,9 @@ Tensor dequantize(Context& cx, const Param& w, DType dtype);  // of any block fo
 
 struct Lookup {
   Tensor ids;  // i32 [...]
-  const Param* table;
+  const Param* table = nullptr;
   double factor = 1;
+  Tensor numbers = {};  // [V, C] instead of a table, not trained
 };
 Tensor embedding(Context& cx, std::initializer_list<Lookup> lookups);  // the sum of them: token, position, type
 

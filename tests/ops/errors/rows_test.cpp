@@ -33,6 +33,17 @@ REFUSES(
            b.cx, {{.ids = b.ids({3}), .table = &b.weight({7, 2})}, {.ids = b.ids({3}), .table = &b.weight({5, 4})}});
      },
      {"embedding", "[5, 4]", "[5, 2]"}},
+    {"numbers_of_other_width",
+     [](B& b) {
+       ops::embedding(
+           b.cx, {{.ids = b.ids({3}), .table = &b.weight({7, 2})}, {.ids = b.ids({3}), .numbers = b.floats({5, 4})}});
+     },
+     {"embedding", "2 columns", "4"}},
+    {"past_the_numbers",
+     [](B& b) {
+       ops::embedding(b.cx, {{.ids = b.list({0, 5}), .numbers = b.floats({5, 4})}});
+     },
+     {"embedding", "ids[1] is 5", "[0, 5)"}},
     {"other_rows",
      [](B& b) {
        ops::embedding(
