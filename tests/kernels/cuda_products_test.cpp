@@ -36,6 +36,8 @@ class Both {
     return pass_.input(normals(seed, s_.rows * s_.outputs), {s_.rows, s_.outputs}, dtype);
   }
 
+  Tensor kept() { return pass_.zeros(kept_shape(s_.rows, s_.outputs), DType::i32); }
+
   // y of the product by the fast kernels, or the plain ones.
   Numbers forward(bool plain, DType out, const Epilogue& epilogue) {
     const Tensor y = like_y(out);
@@ -132,6 +134,12 @@ TEST_P(CudaProducts, HaveTheBitsOfThePlainOnes) {
   }
 }
 
+// One goes from the first tile to the last, the next from the last to the first.
+TEST_P(CudaProducts, HaveThemInBothDirections) {
+  Both both(GetParam(), DType::bf16);
+  EXPECT_EQ(both.forward(false, DType::bf16, {}), both.forward(false, DType::bf16, {}));
+}
+
 TEST_P(CudaProducts, OfOneInputHaveThemInOneLaunch) {
   if (!GetParam().groups.empty()) return;
   Both both(GetParam(), DType::bf16);
@@ -160,14 +168,26 @@ TEST_P(CudaProducts, HaveThemWithActivationsToo) {
   }
 }
 
-// Tiles of 256 columns: dw over many rows, and dx over many outputs.
+// Tiles of 256 and of 320 columns: dw over many rows, and dx over many outputs.
 TEST(CudaWideProducts, HaveThemInTheWidestTilesToo) {
   const char* why = nullptr;
   if (!kernels::cuda::available(&why)) GTEST_SKIP() << "there is no GPU: " << why;
-  for (const Sizes& sizes : {Sizes{8200, 2048, 1600}, Sizes{2000, 2048, 8256}}) {
+  for (const Sizes& sizes :
+       {Sizes{8200, 2048, 1600}, Sizes{2000, 2048, 8256}, Sizes{4104, 1592, 2680}, Sizes{2680, 1592, 4104}}) {
     Both both(sizes, DType::bf16);
-    EXPECT_EQ(both.backward(false, DType::bf16, false, false), both.backward(true, DType::bf16, false, false));
+    for (const bool biased : {false, true}) {
+      EXPECT_EQ(both.backward(false, DType::bf16, false, biased), both.backward(true, DType::bf16, false, biased))
+          << sizes.rows << " rows, " << sizes.inner << " -> " << sizes.outputs << (biased ? " with biases" : "");
+    }
   }
+  Both joined({2680, 4104, 1592}, DType::bf16);
+  const Tensor residual = joined.like_y(DType::f32, 30);
+  for (const float p : {0.0F, 0.25F}) {
+    const Epilogue epilogue{.residual = residual, .dropout = {.p = p, .key = {7, 8}}, .kept = joined.kept()};
+    EXPECT_EQ(joined.forward(false, DType::f32, epilogue), joined.forward(true, DType::f32, epilogue)) << p;
+  }
+  Both set({4104, 1592, 840}, DType::bf16);
+  for (const bool add : {false, true}) EXPECT_EQ(set.set(false, add), set.set(true, add)) << (add ? "added" : "");
 }
 
 TEST_P(CudaProducts, OfF32HaveThemToo) {

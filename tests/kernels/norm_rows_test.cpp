@@ -53,6 +53,16 @@ TEST(NormRows, HaveTheSameBitsWhetherManyOrFew) {
   }
 }
 
+// Where kernels take turns (cuda), the second run goes from the last row to the first.
+TEST(NormRows, HaveTheSameBitsTwice) {
+  for (const Case& of : {Case{203, 512, DType::f32}, Case{1030, 1600, DType::bf16}}) {
+    const Numbers all = normals(1, of.rows * of.width);
+    for (const Kernels* table : kernels::all_tables()) {
+      EXPECT_EQ(run(*table, all, of, 0, of.rows), run(*table, all, of, 0, of.rows)) << table->name << ", " << of.width;
+    }
+  }
+}
+
 // Widths that threads, warps and blocks take in their own ways, whole packs and not. Numbers of f32 on both sides: what is left
 // is rounding, of a sum in order about as many times the square root of its numbers.
 TEST(NormRows, AgreeWithTheFormulaAtEveryWidth) {

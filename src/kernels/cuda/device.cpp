@@ -306,6 +306,11 @@ bool hopper() {
   return is;
 }
 
+bool goes_back(bool may) noexcept {
+  static std::atomic<bool> last = false;
+  return last = may && !last;
+}
+
 bool recording() noexcept {
   return is_recording;
 }

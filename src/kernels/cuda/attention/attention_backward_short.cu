@@ -25,7 +25,7 @@ struct ShortTask {
 
 __global__ void __launch_bounds__(kShortThreads, kShortTogether)
     find_short(const __grid_constant__ BackwardMaps maps, const __grid_constant__ BackwardPass pass, int tasks,
-               float* kept) {
+               float* kept, bool backwards) {
   extern __shared__ uint8_t raw[];
   const uint32_t q_at = (shared_address(raw) + 1023) & ~1023U, dz_at = q_at + kHeadBytes, k_at = dz_at + kHeadBytes,
                  v_at = k_at + kHeadBytes, between = v_at + kHeadBytes, seen_of_all = between + 4 * kPanel,
@@ -43,7 +43,8 @@ __global__ void __launch_bounds__(kShortThreads, kShortTogether)
   __syncthreads();
 
   const auto sequence = [&](int task) {
-    const int32_t* s = reinterpret_cast<const int32_t*>(pass.segments.data) + 6 * (task / pass.kv_heads);
+    const int32_t* s = reinterpret_cast<const int32_t*>(pass.segments.data) +
+                       6 * ((backwards ? tasks - 1 - task : task) / pass.kv_heads);
     return Sequence{s[1], s[2], s[3], s[4], s[5]};
   };
   const auto load = [&](uint32_t to, const CUtensorMap& map, int head, int row, uint32_t barrier) {
@@ -301,7 +302,7 @@ bool find_short_wgmma(const Exec& exec, const BackwardPass& pass, const Backward
     return false;
   }
   launch(exec, find_short, static_cast<unsigned>(grid), kShortThreads, kShortShared, maps, pass,
-         static_cast<int>(tasks), reinterpret_cast<float*>(exec.scratch.data()));
+         static_cast<int>(tasks), reinterpret_cast<float*>(exec.scratch.data()), goes_back());
   return true;
 }
 

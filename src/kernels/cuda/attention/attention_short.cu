@@ -19,7 +19,8 @@ struct ShortMaps {
 };
 
 __global__ void __launch_bounds__(kSequenceThreads, kSequencesEach)
-    attend_sequence(const __grid_constant__ ShortMaps maps, const __grid_constant__ FastAttention f, uint8_t* marks) {
+    attend_sequence(const __grid_constant__ ShortMaps maps, const __grid_constant__ FastAttention f, uint8_t* marks,
+                    bool backwards) {
   extern __shared__ uint8_t raw[];
   const uint32_t base = (shared_address(raw) + 1023) & ~1023U, barriers = base + 2 * kSequenceBytes;
   const int group = __shfl_sync(~0U, static_cast<int>(threadIdx.x) / 128, 0), lane = static_cast<int>(threadIdx.x) % 32,
@@ -32,6 +33,7 @@ __global__ void __launch_bounds__(kSequenceThreads, kSequencesEach)
   }
   const auto call = [&](int task, int stage) {
     if (threadIdx.x != 0 || task >= tasks) return;
+    if (backwards) task = tasks - 1 - task;
     const FastSegment s = fast_segment(f, task / f.heads);
     const int head = task % f.heads, kv_head = f.kv_map[head];
     const uint32_t to = base + stage * kSequenceBytes, full = barriers + 8 * stage;
@@ -46,9 +48,10 @@ __global__ void __launch_bounds__(kSequenceThreads, kSequencesEach)
   call(static_cast<int>(blockIdx.x), 0);
   int stage = 0;
   uint32_t phase = 0;
-  for (int task = static_cast<int>(blockIdx.x); task < tasks; task += step) {
+  for (int turn = static_cast<int>(blockIdx.x); turn < tasks; turn += step) {
     __syncthreads();  // the task before has been read; at first, barriers are there
-    call(task + step, stage ^ 1);
+    call(turn + step, stage ^ 1);
+    const int task = backwards ? tasks - 1 - turn : turn;
     const FastSegment s = fast_segment(f, task / f.heads);
     const int head = task % f.heads, first = 64 * group, last = min(first + 64, s.rows) - 1;
     bool bad = false;
@@ -120,7 +123,7 @@ bool attend_short(const Exec& exec, const FastAttention& f) {
   }
   const auto grid = static_cast<unsigned>(std::min<int64_t>(tasks, int64_t{multiprocessors()} * kSequencesEach));
   launch(exec, attend_sequence, grid, kSequenceThreads, kSequenceShared, maps, f,
-         reinterpret_cast<uint8_t*>(exec.scratch.data()));
+         reinterpret_cast<uint8_t*>(exec.scratch.data()), goes_back());
   return true;
 }
 

@@ -1,4 +1,4 @@
-// What a warp does with its sums of a tile, 2 x 16 rows by 128 or 192 columns or 16 by 256: through shared memory, so that whole
+// What a warp does with its sums of a tile, 2 x 16 rows by 128 or 192 columns or 16 by 256 or 320: through shared memory, so that whole
 // lines are read and written. A warp is alone here while others multiply, so all that can be is loaded ahead and side by side.
 #pragma once
 
@@ -61,7 +61,7 @@ enum class FinishKind { wide, joined, bare, narrow, forward, backward };
 
 // Of a tile's halves, 64 rows each, a warpgroup has both, but of the widest tiles one.
 template <int kColumns>
-constexpr int kHalves = kColumns == kWidestColumns ? 1 : 2;
+constexpr int kHalves = kColumns > kWiderColumns ? 1 : 2;
 
 __device__ inline uint32_t pack(float low, float high) {
   const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
@@ -115,8 +115,8 @@ struct TileBias {
   __device__ void call_for() const {
     if (!target.bias) return;
     worker.meet();  // that of the last tile has been read
-    const int i = worker.thread, n = place.n + 2 * i, count = min(max(target.columns - n, 0), 2);
-    if (i < kColumns / 2) {
+    for (int i = worker.thread; i < kColumns / 2; i += 128) {
+      const int n = place.n + 2 * i, count = min(max(target.columns - n, 0), 2);
       const std::byte* from = count > 0 ? target.bias.at(place.bias_row, n) : target.bias.data;
       if (!target.bias.narrow) {
         fetch_chunk<8>(worker.bias + 8 * i, from, 4 * count);
@@ -163,9 +163,9 @@ struct Finisher {
   uint32_t buffer = worker.buffer;
   int lane = worker.lane;
 
+  __device__ void begin() const { bias().call_for(); }
   // Before there are sums: what they are joined with comes as far as the shared cache.
-  __device__ void begin() const {
-    bias().call_for();
+  __device__ void call_ahead() const {
     if (!kJoined) return;
     const int m = place.m + lane / 16 * 64 + lane % 16, line = args.other.narrow ? 64 : 32;
     if (m >= place.end_m) return;
@@ -332,6 +332,80 @@ struct Finisher {
   }
 };
 
+// The same straight from the registers, of tiles that both warpgroups have together: all of f32, columns in whole packs of four,
+// not scaled. Neighbouring threads exchange sums, so that each has packs of one row; as soon as a pack is joined, what is joined
+// 64 columns further on is called for.
+template <int kColumns>
+requires(kHalves<kColumns> == 1) struct Finisher<FinishKind::joined, kColumns> {
+  static constexpr int kAcross = kColumns / 64, kBytes = 0;
+  static constexpr bool kBiased = true;
+
+  const FinishArgs& args;
+  const Target& target;
+  const Place& place;
+  const Worker& worker;
+  int lane = worker.lane;
+
+  __device__ void begin() const { bias().call_for(); }
+  // Before there are sums: what they are joined with comes as far as the shared cache.
+  __device__ void call_ahead() const {
+    const int m = place.m + lane % 16, end = min(place.n + kColumns, target.columns);
+    if (m >= place.end_m) return;
+    for (int n = place.n + lane / 16 * 32; n < end; n += 64) call_for(args.other.at(m, n));
+  }
+
+  template <class F>
+  __device__ __forceinline__ void run(F sums) const {
+    bias().wait();
+    args.kept ? walk<true>(sums) : walk<false>(sums);
+  }
+
+ private:
+  __device__ TileBias<kColumns> bias() const { return {target, place, worker}; }
+
+  template <bool kDrops, class F>
+  __device__ __forceinline__ void walk(F sums) const {
+    const bool odd = lane % 2 != 0;  // has the row eight further down
+    const int m = place.m + lane / 4 + (odd ? 8 : 0), in_tile = lane % 4 / 2 * 4, n = place.n + in_tile;
+    const int columns = m < place.end_m ? target.columns - n : 0;
+    const auto* from = reinterpret_cast<const float4*>(args.other.at(m, n));
+    auto* to = reinterpret_cast<float4*>(target.out.at(m, n));
+    const uint32_t* words = args.kept.bits + m * args.kept.words + place.n / 32;
+    float4 other[8];
+    uint32_t kept[2];
+    const auto call = [&](int unit, int j) {
+      if (64 * unit + 8 * j < columns) other[j] = from[16 * unit + 2 * j];
+      if (kDrops && j % 4 == 0 && 64 * unit + 8 * j < columns) kept[j / 4] = words[2 * unit + j / 4];
+    };
+#pragma unroll
+    for (int j = 0; j < 8; ++j) call(0, j);
+#pragma unroll
+    for (int unit = 0; unit < kAcross; ++unit) {
+      const float* s = sums(unit);
+      const uint32_t some[2] = {kept[0], kept[1]};
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        float four[4] = {s[4 * j], s[4 * j + 1], s[4 * j + 2], s[4 * j + 3]};
+        // Not to be read before wgmma_wait().
+        asm volatile("" : "+f"(four[0]), "+f"(four[1]), "+f"(four[2]), "+f"(four[3]));
+        const float x = __shfl_xor_sync(0xffffffffU, odd ? four[0] : four[2], 1),
+                    y = __shfl_xor_sync(0xffffffffU, odd ? four[1] : four[3], 1);
+        float v[4] = {odd ? x : four[0], odd ? y : four[1], odd ? four[2] : x, odd ? four[3] : y};
+        if (target.bias) {
+          const float4 b = bias().four(64 * unit + 8 * j + in_tile);
+          v[0] += b.x, v[1] += b.y, v[2] += b.z, v[3] += b.w;
+        }
+        if (kDrops) args.kept.apply(some[j / 4] >> (8 * (j % 4) + in_tile), v);
+        const float4 o = other[j];
+        if (64 * unit + 8 * j < columns) {
+          to[16 * unit + 2 * j] = make_float4(o.x + v[0], o.y + v[1], o.z + v[2], o.w + v[3]);
+        }
+        if (unit + 1 < kAcross) call(unit + 1, j);
+      }
+    }
+  }
+};
+
 // Straight from the registers, for products whose k is so long that the end hardly counts: the ring has the shared memory.
 template <int kColumns>
 struct Finisher<FinishKind::bare, kColumns> {
@@ -345,6 +419,7 @@ struct Finisher<FinishKind::bare, kColumns> {
   int lane = worker.lane;
 
   __device__ void begin() const {}
+  __device__ void call_ahead() const {}
 
   template <class F>
   __device__ __forceinline__ void run(F sums) const {

@@ -87,6 +87,7 @@ struct Finisher<FinishKind::narrow, kColumns> {
   int lane = worker.lane;
 
   __device__ void begin() const { bias().call_for(); }
+  __device__ void call_ahead() const {}
 
   template <class F>
   __device__ __forceinline__ void run(F sums) const {
@@ -140,9 +141,11 @@ requires(kKind == FinishKind::forward || kKind == FinishKind::backward) struct F
   uint32_t buffer = worker.buffer;
   int lane = worker.lane;
 
-  // Before there are sums: what they are joined with comes as far as the shared cache.
   __device__ void begin() const {
     if (!kBackward) bias().call_for();
+  }
+  // Before there are sums: what they are joined with comes as far as the shared cache.
+  __device__ void call_ahead() const {
     if (kBackward && args.pre) call_for(args.pre);
     if (args.gate) call_for(args.gate);
   }

@@ -46,6 +46,7 @@ struct Job {
   int part_steps[kMostInSet] = {};  // along k, of each pair of operands
   int more_steps = 0;               // of all but the first
   int64_t next_out = 0;             // bytes from the output of one group or piece to the next
+  bool backwards = false;           // from the last tile to the first
   int64_t next_sums = 0;            // numbers from the sums of one piece to the next
 };
 
@@ -76,7 +77,10 @@ struct TileList {
   __device__ int steps_of(int2 range) const {
     return max((range.y - range.x + kDepth - 1) / kDepth, 1) + job.more_steps;
   }
-  __device__ int steps(int t) const { return steps_of(by_rows() ? int2{0, job.k} : range(job.by_piece(t))); }
+  __device__ int steps(int t) const {
+    if (job.backwards) t = count - 1 - t;
+    return steps_of(by_rows() ? int2{0, job.k} : range(job.by_piece(t)));
+  }
 
   // Row and column of tile t of `high` rows of tiles.
   __device__ int2 place(int t, int high) const {
@@ -86,6 +90,7 @@ struct TileList {
   }
 
   __device__ Tile operator()(int t) const {
+    if (job.backwards) t = count - 1 - t;
     if (by_rows()) {
       int low = 0, end = job.group_count;  // the last group whose first row of tiles is not after t
       while (end - low > 1) {

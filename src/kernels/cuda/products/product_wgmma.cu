@@ -1,6 +1,6 @@
 // Products of many rows of bf16 on Hopper. Tiles of 128 x 128 or 128 x 192 outputs go through a ring of stages that the copy
 // engine fills and wgmma reads; while one warpgroup finishes its tile, the other multiplies the next one. Where k is so long that
-// the end hardly counts, tiles may have 256 columns, and both warpgroups multiply together, half the rows each.
+// the end hardly counts, tiles may have 256 or 320 columns, and both warpgroups multiply together, half the rows each.
 //
 // The order is that of product_mma: one chain of k16 steps per output, so both give the same bits whatever the tiles. What
 // lies past the end of k arrives as zeros and leaves the sums as they are.
@@ -19,6 +19,8 @@ constexpr int kConsumers = 2, kBlockThreads = 128 * (kConsumers + 1);
 constexpr int kABytes = kTileRows * 128;
 constexpr int kBarrierBytes = 128, kTableBytes = 16 * ((kMostGroups + 4) / 4);
 constexpr int kSharedLimit = 232448;
+// What sums are joined with is called for so many steps before they are there: sooner, and others would throw it out again.
+constexpr int kStepsAhead = 8;
 
 // kA, kB: 1 where the operand lies with its rows together in memory. With kOnes, b has eight more columns in a panel that is
 // never loaded, of ones and zeros: the first of them gives the sums of a.
@@ -27,6 +29,8 @@ struct Config {
   static constexpr int kA = kTransposedA, kB = kTransposedB;
   static constexpr bool kSets = kA == kB && (kFinishKind == FinishKind::narrow || kFinishKind == FinishKind::bare);
   using Finish = Finisher<kFinishKind, kTileColumns>;
+  // A box of the copy engine has at most 256 rows.
+  static constexpr int kBoxRows = kTileColumns > 256 ? kTileColumns / 2 : kTileColumns;
   static constexpr int kTile = kTileColumns, kLoaded = kABytes + kTile * 128, kRowHalves = kHalves<kTile>;
   static constexpr bool kTogether = kRowHalves == 1;
   static constexpr int kBiasBytes = Finish::kBiased ? 4 * kTile : 0;
@@ -49,6 +53,17 @@ struct AllMaps {
 // Eight numbers of bf16: one, and zeros.
 __device__ inline void write_one(uint32_t at) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %2, %2};" ::"r"(at), "r"(0x3f80), "r"(0) : "memory");
+}
+
+// A step of k16 for 64 rows. One wgmma has at most 256 columns: of more, 192 and the rest.
+template <class C, int kColumns>
+__device__ __forceinline__ void multiply_columns(float* sums, uint64_t a, uint64_t b, int add) {
+  if constexpr (kColumns <= 256) {
+    Wgmma<kColumns>::template multiply<C::kA, C::kB>(reinterpret_cast<float(&)[kColumns / 2]>(*sums), a, b, add);
+  } else {
+    multiply_columns<C, 192>(sums, a, b, add);
+    multiply_columns<C, kColumns - 192>(sums + 96, a, b + 3 * (kPanel / 16), add);
+  }
 }
 
 template <class C>
@@ -114,7 +129,7 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
           for (int j = 0; j < kTileRows / 64; ++j) load_tile(at_a + j * kPanel, &a, tile.m + 64 * j, k, 0, full(stage));
         }
         if (C::kB == 0) {
-          load_tile(at_b, &b, k, tile.n, of_b, full(stage));
+          for (int j = 0; j < kTile; j += C::kBoxRows) load_tile(at_b + j * 128, &b, k, tile.n + j, of_b, full(stage));
         } else {
           for (int j = 0; j < kTile / 64; ++j) load_tile(at_b + j * kPanel, &b, tile.n + 64 * j, k, of_b, full(stage));
         }
@@ -146,6 +161,8 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
                         thread, 1 + consumer};
     const typename C::Finish finisher{job.finish, job.members[C::kSets ? tile.member : 0].target, place, worker};
     finisher.begin();
+    const int ahead = max(tile.steps - kStepsAhead, 0);
+    if (ahead == 0) finisher.call_ahead();
     int stage = static_cast<int>(at % C::kStages), before = -1;  // the stage whose products may still run
     uint32_t phase = at / C::kStages & 1;
     at += tile.steps;
@@ -158,6 +175,7 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
 #pragma unroll 1
       for (int step = 0; step < tile.steps; ++step) {
         const uint32_t at_a = base + stage * kStage, at_b = at_a + kABytes;
+        if (ahead > 0 && step == ahead) finisher.call_ahead();
         barrier_wait(full(stage), phase);
         if (C::kA == 1 && C::kB == 1 && job.grouped == Grouped::inner) {
           // Rows of the next group are not this one's.
@@ -180,9 +198,8 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
         for (int s = 0; s < kDepth / 16; ++s) {
 #pragma unroll
           for (int half = 0; half < C::kRowHalves; ++half) {
-            Wgmma<kColumns>::template multiply<C::kA, C::kB>(reinterpret_cast<float(&)[kColumns / 2]>(sums[half]),
-                                                             tile_a + half * (kPanel / 16) + s * (C::kA == 0 ? 2 : 128),
-                                                             tile_b + s * (C::kB == 0 ? 2 : 128), s > 0 || step > 0);
+            multiply_columns<C, kColumns>(sums[half], tile_a + half * (kPanel / 16) + s * (C::kA == 0 ? 2 : 128),
+                                          tile_b + s * (C::kB == 0 ? 2 : 128), s > 0 || step > 0);
           }
         }
         wgmma_commit();
@@ -210,7 +227,7 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
       if (to != nullptr && tile.n == 0 && lane % 4 == 0) {
         to += tile.group * job.next_sums;
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
+        for (int i = 0; i < 2 * C::kRowHalves; ++i) {
           const int m = place.m + i / 2 * 64 + i % 2 * 8 + lane / 4;
           if (m < tile.end_m) to[m] = sums[i / 2][kTile / 2 + i % 2 * 2];
         }
@@ -245,7 +262,7 @@ bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside,
   AllMaps maps{};
   const int64_t groups_of_b = p.grouped == ProductArgs::Grouped::rows ? p.group_count : 1;
   const auto make = [&](Maps& to, const Operand& a, const Operand& b, int64_t m, int64_t n, int64_t k) {
-    return make_map(to.a, a, m, k, 1, kTileRows) && make_map(to.b, b, n, k, groups_of_b, C::kTile);
+    return make_map(to.a, a, m, k, 1, kTileRows) && make_map(to.b, b, n, k, groups_of_b, C::kBoxRows);
   };
   if (!make(maps.of[0], p.a, p.b, p.m, p.n, p.k)) return false;
   for (int i = 0; i < p.more_count; ++i) {
@@ -267,27 +284,33 @@ bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside,
 // y = x w^T; dx = dy w; dw = dy^T x.
 bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside, const Job& job, FinishKind kind) {
   using enum FinishKind;
-  const bool wider = job.tile_columns == kWiderColumns, widest = job.tile_columns == kWidestColumns;
   const auto either = [&]<int kA, int kB, FinishKind kKind, bool kSums = false>() {
-    return wider ? run<Config<kA, kB, kKind, kWiderColumns, kSums>>(exec, p, beside, job)
-                 : run<Config<kA, kB, kKind, 128, kSums>>(exec, p, beside, job);
+    return job.tile_columns == kWiderColumns ? run<Config<kA, kB, kKind, kWiderColumns, kSums>>(exec, p, beside, job)
+                                             : run<Config<kA, kB, kKind, 128, kSums>>(exec, p, beside, job);
+  };
+  const auto any = [&]<int kA, int kB, FinishKind kKind, bool kSums = false>() {
+    if (job.tile_columns == kWidestColumns)
+      return run<Config<kA, kB, kKind, kWidestColumns, kSums>>(exec, p, beside, job);
+    if constexpr (!kSums) {
+      if (job.tile_columns == kWideColumns) return run<Config<kA, kB, kKind, kWideColumns>>(exec, p, beside, job);
+    }
+    return either.template operator()<kA, kB, kKind, kSums>();
   };
   if (p.a.k != 1) {
     if (p.b.k == 1 || (kind != joined && kind != bare)) return false;
     if (kind == joined) return run<Config<1, 1, joined>>(exec, p, beside, job);
-    if (p.sums_of_a != nullptr) return either.operator()<1, 1, bare, true>();
-    return widest ? run<Config<1, 1, bare, kWidestColumns>>(exec, p, beside, job) : either.operator()<1, 1, bare>();
+    return p.sums_of_a != nullptr ? any.operator()<1, 1, bare, true>() : any.operator()<1, 1, bare>();
   }
   const bool transposed = p.b.k != 1;
   switch (kind) {
     case wide:
       return transposed ? run<Config<0, 1, wide>>(exec, p, beside, job) : run<Config<0, 0, wide>>(exec, p, beside, job);
     case joined:
-      return transposed ? run<Config<0, 1, joined>>(exec, p, beside, job)
-                        : run<Config<0, 0, joined>>(exec, p, beside, job);
+      if (transposed) return run<Config<0, 1, joined>>(exec, p, beside, job);
+      if (job.tile_columns == kWidestColumns) return run<Config<0, 0, joined, kWidestColumns>>(exec, p, beside, job);
+      return run<Config<0, 0, joined>>(exec, p, beside, job);
     case narrow:
-      if (widest) return run<Config<0, 1, narrow, kWidestColumns>>(exec, p, beside, job);
-      return transposed ? either.operator()<0, 1, narrow>() : either.operator()<0, 0, narrow>();
+      return transposed ? any.operator()<0, 1, narrow>() : either.operator()<0, 0, narrow>();
     case forward:
       return !transposed && either.operator()<0, 0, forward>();
     case backward:
@@ -355,17 +378,24 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p, std::span<cons
     const int64_t tiles = rows * across * p.group_count * p.pieces;
     return static_cast<double>(tiles_of(tiles, multiprocessors())) * tile_time(width);
   };
-  // Ends of f32 that are joined with others take longer than wider tiles save.
-  const bool may_be_wider = kind != FinishKind::wide && kind != FinishKind::joined;
-  // Nothing else is done at the end of the widest, and a column of ones would be one too many for wgmma.
-  constexpr int64_t kLong = 8192;
-  const bool may_be_widest =
-      (p.pieces > 1 ? p.piece_k : p.k) >= kLong &&
-      (kind == FinishKind::bare ? p.sums_of_a == nullptr : kind == FinishKind::narrow && p.b.k != 1);
+  // Ends of f32 that are joined with others take longer than wider tiles save. At the end of the widest nothing else is done,
+  // and with 256 columns that of ones would be one too many for wgmma.
+  int64_t chain = p.pieces > 1 ? p.piece_k : p.k;
+  for (int i = 0; i < p.more_count; ++i) chain += p.more[i].k;
+  const auto takes = [&](int64_t width) {
+    if (p.grouped != Grouped::none || chain < least_k(width)) return false;
+    if (width == kWiderColumns) return kind != FinishKind::wide && kind != FinishKind::joined;
+    if (kind == FinishKind::joined) {
+      const View& other = p.add ? p.out : p.residual;
+      return width == kWidestColumns && p.b.k == 1 && p.a.k == 1 && p.n % 4 == 0 && p.scale.data == nullptr &&
+             other.dtype == DType::f32 && p.out.dtype == DType::f32;
+    }
+    if (kind == FinishKind::bare) return p.sums_of_a == nullptr || width == kWidestColumns;
+    return kind == FinishKind::narrow && p.b.k != 1;
+  };
   int tile_columns = 128;
-  if (may_be_wider && p.grouped == Grouped::none) {
-    if (time_of(kWiderColumns) < time_of(tile_columns)) tile_columns = kWiderColumns;
-    if (may_be_widest && time_of(kWidestColumns) < time_of(tile_columns)) tile_columns = kWidestColumns;
+  for (const int64_t width : {kWiderColumns, kWideColumns, kWidestColumns}) {
+    if (takes(width) && time_of(width) < time_of(tile_columns)) tile_columns = static_cast<int>(width);
   }
   Job job{.finish = {.other = Plane(p.add ? p.out : p.residual),
                      .gate = Plane(f.gate),
@@ -405,6 +435,7 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p, std::span<cons
   job.by_band = Divider(static_cast<uint64_t>(job.columns) * kBand);
   if (p.grouped == Grouped::inner || p.pieces > 1) job.next_out = p.out_group * size_of(p.out.dtype);
   job.next_sums = p.sums_group;
+  job.backwards = goes_back(!stacked);  // of rows along k the order is that of the sums
   return run(exec, p, beside, job, kind);
 }
 

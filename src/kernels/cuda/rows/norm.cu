@@ -18,6 +18,7 @@ struct Norm {
   R eps, offset;
   int64_t rows, width;
   RoundedForm<X> rounded;  // or absent
+  bool backwards = false;  // over the rows
 };
 
 // Row r to be written: where it begins is found once.
@@ -131,7 +132,8 @@ __global__ void __launch_bounds__(kRowBlock)
     norm_rows_of_warps(Recorded recorded, const __grid_constant__ Norm<X, Y, W> n) {
   using R = typename X::Real;
   const int lane = static_cast<int>(threadIdx.x) % 32, width = static_cast<int>(n.width);
-  const auto r = static_cast<int64_t>(blockIdx.x) * (kRowBlock / 32) + threadIdx.x / 32;
+  const auto block = static_cast<int64_t>(n.backwards ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+  const int64_t r = block * (kRowBlock / 32) + threadIdx.x / 32;
   let_next_start(recorded);
   wait_for_last();
   if (r >= n.rows) return;
@@ -220,7 +222,8 @@ void run_norm(const Exec& exec, const Args& a, const Tensor& mean, const Tensor&
                           static_cast<R>(a.offset),
                           a.x.rows(),
                           a.x.cols(),
-                          RoundedForm<X>(rounded)};
+                          RoundedForm<X>(rounded),
+                          goes_back()};
     by_width(n.width, [&](auto t) { norm_by<decltype(t)::value>(exec, n); });
   };
   in_rounded_form(rstd, {&rounded}, {&a.x}, {&a.y}, {&a.w, &b}, run);

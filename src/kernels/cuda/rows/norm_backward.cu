@@ -23,7 +23,7 @@ struct NormBackward {
   bool add, has_also;
   const R *mean, *rstd;  // mean is absent for rms_norm
   R offset;
-  int64_t rows, width, rows_each;
+  int64_t rows, width;
   R* partial;  // [pieces, 2, width] sums of dw and db, or absent
 
   __device__ int64_t padded() const { return (width + kRowPack - 1) / kRowPack * kRowPack; }
@@ -103,8 +103,8 @@ __global__ void __launch_bounds__(kRowBlock) norm_backward_pieces(const __grid_c
   for (int64_t c = threadIdx.x % T; sums && c < 2 * padded; c += T) dw[c] = 0;
   __syncthreads();
   wait_for_last();
-  const int64_t piece = blockIdx.x, end = min((piece + 1) * n.rows_each, n.rows);
-  for (int64_t r = piece * n.rows_each + threadIdx.x / T; r < end; r += kRowBlock / T) {
+  constexpr int64_t kAtOnce = kRowBlock / T;
+  for (int64_t r = blockIdx.x * kAtOnce + threadIdx.x / T; r < n.rows; r += gridDim.x * kAtOnce) {
     const RowPart<X, T> x(n.x, r, n.width);
     const RowPart<Y, T> dy(n.dy, r, n.width);
     const Statistics<R> of(n, r);
@@ -220,7 +220,8 @@ template <int T, int kPacks, class X, class Y, class W>
 __global__ void __launch_bounds__(kRowBlock, kBlocksEach<T, kPacks>)
     norm_backward_packs(const __grid_constant__ NormBackward<X, Y, W> n) {
   using In = Stages<T, X, Y>;
-  constexpr int kAtOnce = kRowBlock / T;
+  constexpr int64_t kAtOnce = kRowBlock / T;
+  const int64_t step = gridDim.x * kAtOnce;
   extern __shared__ __align__(16) unsigned char raw[];
   const In in{raw, In::packs(n.width), n.add};
   const auto load_dy = [&](int stage, int s, float(&dy)[kRowPack]) {
@@ -243,9 +244,8 @@ __global__ void __launch_bounds__(kRowBlock, kBlocksEach<T, kPacks>)
   float u[kPacks][kRowPack], dw[kPacks][kRowPack] = {}, db[kPacks][kRowPack] = {};
   wait_for_last();
   each([&](int s, int c) { load_factors(n.w, c, n.offset, u[s]); });
-  const int64_t piece = blockIdx.x, end = min((piece + 1) * n.rows_each, n.rows);
   const auto call = [&](int stage, int64_t r) {
-    if (r < end) {
+    if (r < n.rows) {
       const X x = n.x.row(r), old = n.dx.row(r);
       const Y dy = n.dy.row(r);
       const RoundedForm<X> also = n.also.row(r);
@@ -258,15 +258,15 @@ __global__ void __launch_bounds__(kRowBlock, kBlocksEach<T, kPacks>)
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
   };
-  int64_t r = piece * n.rows_each + threadIdx.x / T;
+  int64_t r = blockIdx.x * kAtOnce + threadIdx.x / T;
   Statistics<float> next(n, r);
   call(0, r);
-  for (int stage = 0; r < end; r += kAtOnce, stage ^= 1) {
+  for (int stage = 0; r < n.rows; r += step, stage ^= 1) {
     const Statistics<float> of = next;
     uint32_t kept[kPacks];  // called for before they are needed, and not touched until then
     if (n.kept) each([&](int s, int c) { kept[s] = n.kept.word(r, c); });
-    next = Statistics<float>(n, r + kAtOnce);
-    call(stage ^ 1, r + kAtOnce);
+    next = Statistics<float>(n, r + step);
+    call(stage ^ 1, r + step);
     asm volatile("cp.async.wait_group 1;" ::: "memory");
     RowSums<T, float> means;
     each([&](int s, int) {
@@ -321,10 +321,10 @@ int64_t run_pieces_by(const Exec& exec, NormBackward<X, Y, W>& n) {
   constexpr int64_t kAtOnce = kRowBlock / T;
   constexpr bool kPacked = X::kUnroll > 1;
   const int64_t most =
-      kAtOnce * kProcessors * by_packs<T>(n.width, [](auto packs) { return kBlocksEach<T, decltype(packs)::value>; });
-  n.rows_each = (n.rows + most - 1) / most * kAtOnce;
-  const int64_t pieces = n.rows == 0 ? 0 : (n.rows + n.rows_each - 1) / n.rows_each;
+      kProcessors * by_packs<T>(n.width, [](auto packs) { return kBlocksEach<T, decltype(packs)::value>; });
+  const int64_t pieces = std::min((n.rows + kAtOnce - 1) / kAtOnce, most);
   if (pieces == 0) return 0;
+  goes_back(false);
   const int64_t padded = (n.width + kRowPack - 1) / kRowPack * kRowPack;
   const int64_t sum_bytes = n.partial != nullptr ? kAtOnce * 2 * padded * static_cast<int64_t>(sizeof(*n.partial)) : 0;
   if constexpr (kPacked) {
