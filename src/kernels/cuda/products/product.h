@@ -86,14 +86,14 @@ struct Beside {
 };
 
 // Columns of its tiles: 128, or more where that is faster. Wider tiles read less for as many products, but fill the processors
-// and the columns less evenly. Of the widest two nothing but the sums is written, and nobody multiplies meanwhile: only where k
+// and the columns less evenly. The widest two are of both warpgroups, and nobody multiplies while they are finished: only where k
 // is long.
-constexpr int64_t kWiderColumns = 192, kWideColumns = 256, kWidestColumns = 320;
+constexpr int64_t kWideColumns = 192, kWiderColumns = 256, kWidestColumns = 320;
 constexpr double tile_time(int64_t columns) {  // in that of 128 columns
-  return columns == kWidestColumns ? 2.1 : columns == kWideColumns ? 1.65 : columns == kWiderColumns ? 1.3 : 1;
+  return columns == kWidestColumns ? 2.1 : columns == kWiderColumns ? 1.65 : columns == kWideColumns ? 1.3 : 1;
 }
 constexpr int64_t least_k(int64_t columns) {
-  return columns == kWidestColumns ? 4096 : columns == kWideColumns ? 8192 : 1;
+  return columns == kWidestColumns ? 4096 : columns == kWiderColumns ? 8192 : 1;
 }
 // The same for many rows, with Hopper's copy engine and wgmma; false if it does not take these operands.
 bool product_of_many_rows(const Exec& exec, const ProductArgs& args, std::span<const Beside> beside = {});

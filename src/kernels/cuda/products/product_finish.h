@@ -61,7 +61,7 @@ enum class FinishKind { wide, joined, bare, narrow, forward, backward };
 
 // Of a tile's halves, 64 rows each, a warpgroup has both, but of the widest tiles one.
 template <int kColumns>
-constexpr int kHalves = kColumns > kWiderColumns ? 1 : 2;
+constexpr int kHalves = kColumns > kWideColumns ? 1 : 2;
 
 __device__ inline uint32_t pack(float low, float high) {
   const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);

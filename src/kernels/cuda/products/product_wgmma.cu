@@ -285,14 +285,15 @@ bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside,
 bool run(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside, const Job& job, FinishKind kind) {
   using enum FinishKind;
   const auto either = [&]<int kA, int kB, FinishKind kKind, bool kSums = false>() {
-    return job.tile_columns == kWiderColumns ? run<Config<kA, kB, kKind, kWiderColumns, kSums>>(exec, p, beside, job)
-                                             : run<Config<kA, kB, kKind, 128, kSums>>(exec, p, beside, job);
+    return job.tile_columns == kWideColumns ? run<Config<kA, kB, kKind, kWideColumns, kSums>>(exec, p, beside, job)
+                                            : run<Config<kA, kB, kKind, 128, kSums>>(exec, p, beside, job);
   };
   const auto any = [&]<int kA, int kB, FinishKind kKind, bool kSums = false>() {
-    if (job.tile_columns == kWidestColumns)
+    if (job.tile_columns == kWidestColumns) {
       return run<Config<kA, kB, kKind, kWidestColumns, kSums>>(exec, p, beside, job);
+    }
     if constexpr (!kSums) {
-      if (job.tile_columns == kWideColumns) return run<Config<kA, kB, kKind, kWideColumns>>(exec, p, beside, job);
+      if (job.tile_columns == kWiderColumns) return run<Config<kA, kB, kKind, kWiderColumns>>(exec, p, beside, job);
     }
     return either.template operator()<kA, kB, kKind, kSums>();
   };
@@ -378,13 +379,13 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p, std::span<cons
     const int64_t tiles = rows * across * p.group_count * p.pieces;
     return static_cast<double>(tiles_of(tiles, multiprocessors())) * tile_time(width);
   };
-  // Ends of f32 that are joined with others take longer than wider tiles save. At the end of the widest nothing else is done,
-  // and with 256 columns that of ones would be one too many for wgmma.
+  // Ends of f32 that are joined with others take longer than tiles of 192 columns save, and those of 320 join only what has no
+  // other cases. With 256 columns that of ones would be one too many for wgmma.
   int64_t chain = p.pieces > 1 ? p.piece_k : p.k;
   for (int i = 0; i < p.more_count; ++i) chain += p.more[i].k;
   const auto takes = [&](int64_t width) {
     if (p.grouped != Grouped::none || chain < least_k(width)) return false;
-    if (width == kWiderColumns) return kind != FinishKind::wide && kind != FinishKind::joined;
+    if (width == kWideColumns) return kind != FinishKind::wide && kind != FinishKind::joined;
     if (kind == FinishKind::joined) {
       const View& other = p.add ? p.out : p.residual;
       return width == kWidestColumns && p.b.k == 1 && p.a.k == 1 && p.n % 4 == 0 && p.scale.data == nullptr &&
@@ -394,7 +395,7 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p, std::span<cons
     return kind == FinishKind::narrow && p.b.k != 1;
   };
   int tile_columns = 128;
-  for (const int64_t width : {kWiderColumns, kWideColumns, kWidestColumns}) {
+  for (const int64_t width : {kWideColumns, kWiderColumns, kWidestColumns}) {
     if (takes(width) && time_of(width) < time_of(tile_columns)) tile_columns = static_cast<int>(width);
   }
   Job job{.finish = {.other = Plane(p.add ? p.out : p.residual),

@@ -87,7 +87,7 @@ int64_t pieces_of_rows(int64_t outputs, int64_t inputs, int64_t rows) {
   double least = 0;
   for (int64_t pieces = 1; pieces <= kMostPieces; ++pieces) {
     if (pieces > 1 && (rows < pieces * kLeastRows || pieces * outputs * inputs > kMostInScratch)) break;
-    for (const int64_t columns : {int64_t{128}, kWiderColumns, kWidestColumns}) {
+    for (const int64_t columns : {int64_t{128}, kWideColumns, kWidestColumns}) {
       if (rows < pieces * least_k(columns)) continue;
       const int64_t waves = up(up(outputs, 128) * up(inputs, columns) * pieces, kProcessors);
       const double products = static_cast<double>(waves * rows) / static_cast<double>(pieces) * tile_time(columns);

@@ -324,7 +324,7 @@ int64_t run_pieces_by(const Exec& exec, NormBackward<X, Y, W>& n) {
       kProcessors * by_packs<T>(n.width, [](auto packs) { return kBlocksEach<T, decltype(packs)::value>; });
   const int64_t pieces = std::min((n.rows + kAtOnce - 1) / kAtOnce, most);
   if (pieces == 0) return 0;
-  goes_back(false);
+  goes_back(false);  // the sums of dw and db have their order
   const int64_t padded = (n.width + kRowPack - 1) / kRowPack * kRowPack;
   const int64_t sum_bytes = n.partial != nullptr ? kAtOnce * 2 * padded * static_cast<int64_t>(sizeof(*n.partial)) : 0;
   if constexpr (kPacked) {
