@@ -42,7 +42,10 @@ std::string output_of(std::vector<std::string> command) {
 
 Json torch_peer(const std::string& script, const std::string& work, const Json& spec) {
   if (script.empty()) return {};
-  if (output_of({"python3", "-c", "import torch; print(torch.cuda.is_available())"}) != "True\n") {
+  constexpr const char* kSees =
+      "from importlib.util import find_spec as find; print(bool(find('torch')) and "
+      "__import__('torch').cuda.is_available())";
+  if (output_of({"python3", "-c", kSees}) != "True\n") {
     std::cerr << "bench: python3 has no PyTorch that sees a GPU; it is not measured\n";
     return {};
   }
