@@ -61,17 +61,23 @@ class Family : public testing::TestWithParam<std::string> {
  protected:
   Checkpoint checkpoint_ = Checkpoint::open(test::golden(GetParam()));
   int64_t length() const { return std::min<int64_t>(checkpoint_.spec.context > 0 ? checkpoint_.spec.context : 80, 80); }
+  void expect_forks_apart(const Kernels& table) const;
 };
+class FamilyOnDevices : public Family {};
 
-TEST_P(Family, CachedInChunksIsTheWholePassBitForBit) {
-  for (const Precision precision : {Precision::f32(), Precision::bf16()}) {
-    const auto model = checkpoint_.model();
+// On a GPU passes of few rows are recorded, too: each chunk's second, third and later ones are replayed.
+TEST_P(FamilyOnDevices, CachedInChunksIsTheWholePassBitForBit) {
+  for (const Kernels* table : test::fastest_tables()) {
+    const Engine one(*table, {.threads = 1}), two(*table, {.threads = 2});
+    const auto model = checkpoint_.model(one.device());
     const Text text = text_for(model->spec(), length(), 1);
-    const Engine one(kernels::best_table(), {.threads = 1}), two(kernels::best_table(), {.threads = 2});
-    const std::vector<float> right = whole(*model, one, precision, text);
-    Runner runner(*model, two, {.precision = precision, .cache = precision.compute, .positions = 256});
-    for (const size_t chunk : {1UL, 7UL, 33UL, text.ids.size()}) {
-      EXPECT_TRUE(in_chunks(runner, text, chunk) == right) << name_of(precision.compute) << " in chunks of " << chunk;
+    for (const Precision precision : {Precision::f32(), Precision::bf16()}) {
+      const std::vector<float> right = whole(*model, one, precision, text);
+      Runner runner(*model, two, {.precision = precision, .cache = precision.compute, .positions = 256});
+      for (const size_t chunk : {1UL, 7UL, 33UL, text.ids.size()}) {
+        EXPECT_TRUE(in_chunks(runner, text, chunk) == right)
+            << table->name << " " << name_of(precision.compute) << " in chunks of " << chunk;
+      }
     }
   }
 }
@@ -114,25 +120,33 @@ TEST_P(Family, TheDeviceFindsTheHighestLogits) {
   }
 }
 
-TEST_P(Family, KeysAndValuesInOtherTypesGiveTheSameBitsInAnyChunks) {
-  const auto model = checkpoint_.model();
-  const Text text = text_for(model->spec(), length(), 2);
-  const Engine engine(kernels::best_table(), {.threads = 1});
-  for (const DType cache : {DType::bf16, DType::i8}) {
-    Runner runner(*model, engine, {.precision = Precision::f32(), .cache = cache, .positions = 128});
-    const std::vector<float> right = in_chunks(runner, text, text.ids.size());
-    EXPECT_TRUE(in_chunks(runner, text, 1) == right) << name_of(cache);
-    EXPECT_TRUE(in_chunks(runner, text, 13) == right) << name_of(cache);
-    if (model->spec().decoder.layers.back().feed.experts) continue;  // a rounded key may choose another expert
-    const Distance off = distance(right, whole(*model, engine, Precision::f32(), text));
-    EXPECT_LT(off.nmse, cache == DType::bf16 ? 1e-3 : 2e-2) << name_of(cache);
-    EXPECT_GT(off.nmse, 0) << name_of(cache);
+TEST_P(FamilyOnDevices, KeysAndValuesInOtherTypesGiveTheSameBitsInAnyChunks) {
+  for (const Kernels* table : test::fastest_tables()) {
+    const Engine engine(*table, {.threads = 1});
+    const auto model = checkpoint_.model(engine.device());
+    const Text text = text_for(model->spec(), length(), 2);
+    for (const DType cache : {DType::bf16, DType::i8}) {
+      SCOPED_TRACE(std::string(table->name) + " " + name_of(cache));
+      Runner runner(*model, engine, {.precision = Precision::f32(), .cache = cache, .positions = 128});
+      const std::vector<float> right = in_chunks(runner, text, text.ids.size());
+      EXPECT_TRUE(in_chunks(runner, text, 1) == right);
+      EXPECT_TRUE(in_chunks(runner, text, 13) == right);
+      if (model->spec().decoder.layers.back().feed.experts) continue;  // a rounded key may choose another expert
+      const Distance off = distance(right, whole(*model, engine, Precision::f32(), text));
+      EXPECT_LT(off.nmse, cache == DType::bf16 ? 1e-3 : 2e-2);
+      EXPECT_GT(off.nmse, 0);
+    }
   }
 }
 
-TEST_P(Family, ForksShareAndDoNotDisturbEachOther) {
-  const auto model = checkpoint_.model();
-  const Engine engine(kernels::best_table(), {.threads = 1});
+TEST_P(FamilyOnDevices, ForksShareAndDoNotDisturbEachOther) {
+  for (const Kernels* table : test::fastest_tables()) expect_forks_apart(*table);
+}
+
+void Family::expect_forks_apart(const Kernels& table) const {
+  SCOPED_TRACE(table.name);
+  const Engine engine(table, {.threads = 1});
+  const auto model = checkpoint_.model(engine.device());
   Runner runner(*model, engine, {.precision = Precision::f32(), .cache = DType::f32, .positions = 512});
   Text a = text_for(model->spec(), length(), 3), b = a;
   const size_t same = a.ids.size() / 2;
@@ -197,6 +211,8 @@ TEST_P(Family, WhatAProbePutsIntoTheStreamStaysItsOwn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Goldens, Family, testing::ValuesIn(test::golden_writers()),
+                         [](const auto& family) { return family.param; });
+INSTANTIATE_TEST_SUITE_P(Goldens, FamilyOnDevices, testing::ValuesIn(test::golden_writers()),
                          [](const auto& family) { return family.param; });
 
 TEST(Runner, RefusesWhatDoesNotFitBeforeItTakesAnyOfIt) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "op_cases.h"
+#include "ops/same_rows.h"
 
 namespace qkv::test {
 namespace {
@@ -51,8 +52,8 @@ TEST_P(OpTable, EveryKernelTableAgreesWithRefInDouble) {
 }
 
 // loss = sum over outputs of seed . output
-double loss_of(const OpCase& op, const OpValues& values) {
-  const OpResult result = run_op(op, values, {.rows = op.small_rows, .backward = false});
+double loss_of(const OpCase& op, const Kernels* table, const OpValues& values) {
+  const OpResult result = run_op(op, values, {.kernels = table, .rows = op.small_rows, .backward = false});
   double loss = 0;
   for (size_t i = 0; i < result.outputs.size(); ++i) {
     const Numbers seed = output_seed(i, 0, result.outputs[i].size(), DType::f64);
@@ -62,60 +63,36 @@ double loss_of(const OpCase& op, const OpValues& values) {
 }
 
 // Five-point central difference: the error falls with the fourth power of the step.
-double slope(const OpCase& op, OpValues values, const std::string& input, size_t element) {
+double slope(const OpCase& op, const Kernels* table, OpValues values, const std::string& input, size_t element) {
   constexpr double kStep = 1e-3;
   const double at = values[input][element];
   const auto moved = [&](double by) {
     values[input][element] = at + by * kStep;
-    return loss_of(op, values);
+    return loss_of(op, table, values);
   };
   return (moved(-2) - 8 * moved(-1) + 8 * moved(1) - moved(2)) / (12 * kStep);
 }
 
-TEST_P(OpTable, TapeGradientsAreFiniteDifferences) {
-  const OpCase& op = GetParam();
+// Long inputs are sampled: so many elements of each.
+void expect_finite_differences(const OpCase& op, const Kernels* table, size_t sampled) {
   const OpValues values = op_values(op, op.small_rows, 0, DType::f64);
-  const OpResult result = run_op(op, values, {.rows = op.small_rows});
+  const OpResult result = run_op(op, values, {.kernels = table, .rows = op.small_rows});
   for (const auto& [name, gradient] : result.gradients) {
-    // Long inputs are sampled: every (count / 60)-th element.
-    const size_t stride = std::max<size_t>(1, gradient.size() / 60);
-    Numbers measured, recorded;
+    const size_t stride = std::max<size_t>(1, gradient.size() / sampled);
+    Numbers measured, difference;
     for (size_t e = 0; e < gradient.size(); e += stride) {
-      measured.push_back(slope(op, values, name, e));
-      recorded.push_back(gradient[e]);
+      measured.push_back(slope(op, table, values, name, e));
+      difference.push_back(measured.back() - gradient[e]);
     }
-    Numbers difference;
-    for (size_t i = 0; i < measured.size(); ++i) difference.push_back(measured[i] - recorded[i]);
     const double scale = std::max(norm(measured), 1e-4 * std::sqrt(static_cast<double>(measured.size())));
-    EXPECT_LE(norm(difference) / scale, 1e-6) << "d " << name;
+    EXPECT_LE(norm(difference) / scale, 1e-6) << table->name << " d " << name;
   }
 }
 
-// (d) Bits of the first rows of `more`, which holds rows [first, ...), against rows of `all`.
-void expect_same_rows(const std::string& what, const Numbers& part, const Numbers& all, size_t first_element) {
-  ASSERT_LE(first_element + part.size(), all.size()) << what;
-  for (size_t i = 0; i < part.size(); ++i) {
-    ASSERT_EQ(part[i], all[first_element + i]) << what << ", element " << i;
-  }
-}
-
-bool per_row(const OpCase& op, const std::string& input) {
-  for (const OpInput& in : op.inputs) {
-    if (in.name == input) return in.kind == OpInput::Kind::rows;
-  }
-  return false;
-}
-
-void expect_same_rows(const OpCase& op, const std::string& what, const OpResult& part, int64_t first_row, int64_t rows,
-                      const OpResult& all) {
-  const auto offset = [&](const Numbers& numbers) {
-    return numbers.size() / static_cast<size_t>(rows) * static_cast<size_t>(first_row);
-  };
-  for (size_t i = 0; i < part.outputs.size(); ++i) {
-    expect_same_rows(what + " output", part.outputs[i], all.outputs[i], offset(part.outputs[i]));
-  }
-  for (const auto& [name, gradient] : part.gradients) {
-    if (per_row(op, name)) expect_same_rows(what + " d " + name, gradient, all.gradients.at(name), offset(gradient));
+TEST_P(OpTable, TapeGradientsAreFiniteDifferences) {
+  expect_finite_differences(GetParam(), &kernels::ref::table(), 60);
+  for (const Kernels* table : kernels::all_tables()) {
+    if (table != &kernels::ref::table()) expect_finite_differences(GetParam(), table, 4);
   }
 }
 
@@ -141,7 +118,8 @@ TEST_P(RowWiseOps, BitsOfARowAreItsOwn) {
                        .backward = backward});
       };
       const OpResult all = run(all_rows, 0, 1, true);
-      for (const int64_t rows : {1, 2, 15, 16, 17, 32}) {
+      for (const int64_t rows : {1, 2, 7, 15, 16, 17, 32, 64, 65}) {
+        if (rows > all_rows) continue;
         expect_same_rows(op, "M=" + std::to_string(rows), run(rows, 0, 1, true), 0, rows, all);
         expect_same_rows(op, "M=" + std::to_string(rows) + " on 2 threads", run(rows, 0, 2, true), 0, rows, all);
       }

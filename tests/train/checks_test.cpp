@@ -1,4 +1,4 @@
-// Sanity checks that every trainer should pass.
+// Sanity checks that every trainer should pass, on every device.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,9 +8,7 @@
 #include "base/expect_error.h"
 #include "core/host_values.h"
 #include "kernels/tables.h"
-#include "model/checkpoint/checkpoint.h"
-#include "model/initialise.h"
-#include "support/pass.h"
+#include "support/fresh_model.h"
 #include "support/some_ids.h"
 #include "train/schedule.h"
 #include "train/step.h"
@@ -19,17 +17,6 @@ namespace qkv {
 namespace {
 
 using Numbers = std::vector<float>;
-
-// A model with initial weights, in memory.
-std::unique_ptr<Model> fresh(const Json& config, uint64_t seed = 1) {
-  ModelSpec spec = read_spec(Config(config, "test"));
-  Weights weights;
-  for (const WeightSpec& weight : weight_list(spec)) {
-    Param& made = weights.add(Param(weight.name, cpu_device(), DType::f32, weight.shape));
-    initial_numbers(weight, seed, 0, {made.master().as<float>(), static_cast<size_t>(weight.shape.count())});
-  }
-  return Model::make(std::move(spec), std::move(weights));
-}
 
 Json llama(int64_t vocabulary = 40) {
   return {{"model_type", "llama"},       {"vocab_size", vocabulary},      {"hidden_size", 32},
@@ -59,11 +46,12 @@ std::vector<int32_t> some(int64_t count, uint32_t seed, int64_t below = 40) {
   return test::some_ids(count, seed, below);
 }
 
-class Checks : public testing::Test {
+class Checks : public testing::TestWithParam<const Kernels*> {
  protected:
-  Engine engine_{kernels::best_table(), {.threads = 2}};
+  Engine engine_{*GetParam(), {.threads = 2}};
   Arena arena_{engine_.device()}, gradients_{engine_.device()};
 
+  std::unique_ptr<Model> fresh(const Json& config) const { return test::fresh_model(config, engine_.device()); }
   StepResult step(Model& model, Optimizer& optimizer, std::span<const TrainBatch> batches, StepOptions options) {
     return train_step(engine_, arena_, gradients_, model, optimizer, batches, options);
   }
@@ -97,7 +85,7 @@ double squared_distance(const Numbers& a, const Numbers& b) {
   return power == 0 ? wrong : wrong / power;
 }
 
-TEST_F(Checks, TheFirstLossIsThatOfNotKnowing) {
+TEST_P(Checks, TheFirstLossIsThatOfNotKnowing) {
   const auto model = fresh(llama(1000));
   const TrainBatch batch = texts({some(200, 1, 1000), some(200, 2, 1000)});
   arena_.rewind({});
@@ -117,7 +105,7 @@ TEST_F(Checks, TheFirstLossIsThatOfNotKnowing) {
   EXPECT_NEAR(loss, expected, 0.02 * expected);
 }
 
-TEST_F(Checks, OneBatchIsLearntByHeart) {
+TEST_P(Checks, OneBatchIsLearntByHeart) {
   for (const auto kind : {OptimizerSpec::Kind::adamw, OptimizerSpec::Kind::muon}) {
     const auto model = fresh(llama());
     Optimizer optimizer(model->spec(), model->weights(), {.kind = kind, .decay = 0});
@@ -132,7 +120,7 @@ TEST_F(Checks, OneBatchIsLearntByHeart) {
 }
 
 // Reversing a line needs every word of the source: with another source it cannot be learnt.
-TEST_F(Checks, ReversingIsLearntFromTheSourceAndOnlyFromIt) {
+TEST_P(Checks, ReversingIsLearntFromTheSourceAndOnlyFromIt) {
   const auto final_loss = [&](bool shuffled) {
     const auto model = fresh(translator());
     Optimizer optimizer(model->spec(), model->weights(), {.decay = 0});
@@ -160,7 +148,7 @@ TEST_F(Checks, ReversingIsLearntFromTheSourceAndOnlyFromIt) {
   EXPECT_GT(final_loss(true), 2.0);
 }
 
-TEST_F(Checks, MicroBatchesOfUnequalSizeAreOneBigBatch) {
+TEST_P(Checks, MicroBatchesOfUnequalSizeAreOneBigBatch) {
   const auto model = fresh(llama());
   const std::vector<std::vector<int32_t>> lines{some(9, 1), some(33, 2), some(5, 3), some(17, 4)};
   std::vector<TrainBatch> parts;
@@ -172,7 +160,7 @@ TEST_F(Checks, MicroBatchesOfUnequalSizeAreOneBigBatch) {
 }
 
 // The sum of two halves of the tree, as two ranks would compute it.
-TEST_F(Checks, HalvesOfTheTreeAddUpToItsBits) {
+TEST_P(Checks, HalvesOfTheTreeAddUpToItsBits) {
   const auto model = fresh(llama());
   std::vector<TrainBatch> parts;
   for (uint32_t n = 0; n < 4; ++n) parts.push_back(texts({some(9 + n, n)}));
@@ -187,7 +175,7 @@ TEST_F(Checks, HalvesOfTheTreeAddUpToItsBits) {
   }
 }
 
-TEST_F(Checks, ComputingLayersAgainChangesNoBit) {
+TEST_P(Checks, ComputingLayersAgainChangesNoBit) {
   Json config = llama();
   config["attention_dropout"] = 0.2;
   const auto model = fresh(config);
@@ -201,7 +189,7 @@ TEST_F(Checks, ComputingLayersAgainChangesNoBit) {
   }
 }
 
-TEST_F(Checks, DroppingDoesNotDependOnHowRowsAreDivided) {
+TEST_P(Checks, DroppingDoesNotDependOnHowRowsAreDivided) {
   Json config = llama();
   config["attention_dropout"] = 0.3;
   const auto model = fresh(config);
@@ -214,7 +202,7 @@ TEST_F(Checks, DroppingDoesNotDependOnHowRowsAreDivided) {
 }
 
 // Of one row, the gradient of a weight has a row of zeros for each output that was dropped.
-TEST_F(Checks, WhatASublayerAddsIsDroppedByNumbersOfItsOwn) {
+TEST_P(Checks, WhatASublayerAddsIsDroppedByNumbersOfItsOwn) {
   const TrainBatch batch = texts({some(2, 1)});
   for (const double p : {0.0, 0.5}) {
     const auto model = fresh({{"model_type", "gpt2"},
@@ -244,7 +232,7 @@ TEST_F(Checks, WhatASublayerAddsIsDroppedByNumbersOfItsOwn) {
   }
 }
 
-TEST_F(Checks, NeitherPackingNorTheFutureLeaks) {
+TEST_P(Checks, NeitherPackingNorTheFutureLeaks) {
   const auto model = fresh(llama());
   std::vector<int32_t> a = some(15, 1), b = some(15, 2);
   const Numbers before = losses(*model, texts({a, b}));
@@ -258,13 +246,12 @@ TEST_F(Checks, NeitherPackingNorTheFutureLeaks) {
   EXPECT_TRUE(std::equal(after.begin() + 14, after.end(), later.begin() + 14));
 }
 
-TEST_F(Checks, TiedEmbeddingsGetTheSumOfBothGradients) {
+TEST_P(Checks, TiedEmbeddingsGetTheSumOfBothGradients) {
   Json tied = llama();
   tied["tie_word_embeddings"] = true;
   const auto one = fresh(tied), two = fresh(llama());
   for (auto& [name, weight] : two->weights()) {
-    const Param& from = one->weights().at(name == "head" ? "embed" : name);
-    std::copy_n(from.master().as<float>(), from.shape().count(), weight.master().as<float>());
+    test::set_numbers(weight, host_floats(one->weights().at(name == "head" ? "embed" : name).master()));
   }
   const TrainBatch batch = texts({some(20, 1)});
   auto shared = gradients(*one, {&batch, 1}), apart = gradients(*two, {&batch, 1});
@@ -273,16 +260,22 @@ TEST_F(Checks, TiedEmbeddingsGetTheSumOfBothGradients) {
   EXPECT_LT(squared_distance(shared.at("embed"), sum), 1e-12);
 }
 
-TEST_F(Checks, ANaNIsRefusedAndChangesNothing) {
+TEST_P(Checks, ANaNIsRefusedAndChangesNothing) {
   const auto model = fresh(llama());
   Optimizer optimizer(model->spec(), model->weights(), {});
   const TrainBatch batch = texts({some(9, 1)});
-  model->weights().at("layers.0.attn.q").master().as<float>()[3] = NAN;
+  const Param& damaged = model->weights().at("layers.0.attn.q");
+  Numbers numbers = host_floats(damaged.master());
+  numbers[3] = NAN;
+  test::set_numbers(damaged, numbers);
   const Numbers before = host_floats(model->weights().at("head").master());
   expect_error([&] { step(*model, optimizer, {&batch, 1}, {.lr = 1e-3, .clip = 1}); }, {"linear", "NaN or infinite"});
   EXPECT_TRUE(host_floats(model->weights().at("head").master()) == before);
   EXPECT_EQ(optimizer.steps(), 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(OnDevices, Checks, testing::ValuesIn(test::fastest_tables()),
+                         [](const auto& table) { return std::string(table.param->name); });
 
 TEST(Schedule, IsItsFormula) {
   const Schedule cosine{.kind = Schedule::Kind::cosine, .peak = 1e-3, .last = 1e-4, .steps = 2000, .warmup = 100};

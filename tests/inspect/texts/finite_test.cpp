@@ -57,18 +57,21 @@ bool can_undo_infinity(const std::string& name) {
   return has("router.correction") || has("mlp.up") || has("mlp.gate") || has("experts.up") || has("experts.gate");
 }
 
-class FiniteOf : public testing::TestWithParam<const char*> {};
+class FiniteOnDevices : public testing::TestWithParam<const char*> {};
 
-TEST_P(FiniteOf, every_weight_is_named_when_it_is_not) {
-  for (const Kernels* table : {&kernels::ref::table(), &kernels::best_table()}) {
+TEST_P(FiniteOnDevices, every_weight_is_named_when_it_is_not) {
+  std::vector<const Kernels*> tables = test::fastest_tables();
+  tables.push_back(&kernels::ref::table());
+  for (const Kernels* table : tables) {
+    SCOPED_TRACE(table->name);
     const Engine engine(*table, {.threads = 1});
-    const auto whole = opened(GetParam());
+    const auto whole = opened(GetParam(), engine.device());
     const std::vector<TokenText> texts = test::tiny_texts(whole->spec(), {9, 14});
     Recorder nothing({});
     Reader(*whole, engine, {}).look(texts, nothing);
     for (const auto& [name, weight] : whole->weights()) {
       for (const float value : {kNotANumber, kInfinite}) {
-        const auto model = opened(GetParam());
+        const auto model = opened(GetParam(), engine.device());
         plant(*model, engine, name, value);
         SCOPED_TRACE(name + (value == kInfinite ? " infinite" : " NaN"));
         if (value == kInfinite && can_undo_infinity(name)) continue;
@@ -104,7 +107,7 @@ Read read_statistics(const Model& model, const Engine& engine) {
 
 // The checks of a pass on a device are looked at when it is over. If they found something it is run again, to say what
 // the host says.
-TEST_P(FiniteOf, a_device_says_what_the_host_says) {
+TEST_P(FiniteOnDevices, a_device_says_what_the_host_says) {
   const std::string family = GetParam();
   const auto clean =
       test::on_both([&](const Engine& engine) { return read_statistics(*opened(family, engine.device()), engine); });
@@ -136,7 +139,7 @@ TEST_P(FiniteOf, a_device_says_what_the_host_says) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(families, FiniteOf,
+INSTANTIATE_TEST_SUITE_P(families, FiniteOnDevices,
                          testing::Values("gpt2", "llama", "gpt_oss", "mixtral", "deepseek_v3", "bert", "t5", "marian"));
 
 // Whatever an entry point reads, a NaN in one number of one matrix of one layer stops it.
@@ -185,8 +188,11 @@ void expect_refusals(const Engine& engine) {
     expect_error(call, {".q'", "nan", "1.attn.lse is nan"});
   }
 }
-TEST(Finite, every_entry_point_refuses) {
-  expect_refusals(Engine(kernels::best_table(), {.threads = 1}));
+TEST(RefusalsOnDevices, every_entry_point_refuses) {
+  for (const Kernels* table : test::fastest_tables()) {
+    SCOPED_TRACE(table->name);
+    expect_refusals(Engine(*table, {.threads = 1}));
+  }
 }
 TEST(Finite, every_entry_point_refuses_on_a_device) {
   const test::GuardedEngine guarded;
