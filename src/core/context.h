@@ -1,6 +1,7 @@
 // The state of a pass: what every op takes as its first argument.
 #pragma once
 
+#include <memory>
 #include <span>
 
 #include "core/constants.h"
@@ -33,7 +34,8 @@ class Context {
   bool indices_checked = false;   // by the caller, on the host: nothing is read back from a device to check them
   // The pass may be recorded (core/pass_recorder.h): indices are checked, and page tables come in few widths.
   bool recordable = false;
-  Constants* constants = nullptr;  // of devices that record
+  Constants* constants = nullptr;   // of devices that record
+  std::shared_ptr<void> turn = {};  // of the device
 
   Tensor make(const Shape& shape, DType dtype);  // an op's output: memory from the arena, a node on the tape
   Tensor constant(const Shape& shape, DType dtype) { return arena.take(dtype, shape); }  // without a gradient

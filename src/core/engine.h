@@ -24,8 +24,12 @@ class Engine {
   int threads() const { return pool_.threads(); }
 
   Context context(Arena& arena, Precision precision) const {
-    return Context{
-        .kernels = kernels_, .exec = exec_, .arena = arena, .precision = precision, .constants = constants_.get()};
+    return Context{.kernels = kernels_,
+                   .exec = exec_,
+                   .arena = arena,
+                   .precision = precision,
+                   .constants = constants_.get(),
+                   .turn = device().turn()};
   }
 
  private:

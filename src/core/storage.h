@@ -37,6 +37,9 @@ class Device {
   virtual int64_t free_bytes() const;  // that can still be allocated; the host's, unless the device has its own
   virtual void finish() {}             // waits for queued work, and throws what went wrong in it
   virtual Device& host_memory();       // of the host, and fast to upload from and to download to
+  // A device that queues its work has one queue for all threads: who holds the turn has it alone. A Context holds it, so
+  // passes of several threads take turns; null where they need not.
+  virtual std::shared_ptr<void> turn() { return nullptr; }
 
   // Devices that queue their work may record it: until end_recording, kernels are kept and not run. What cannot be done
   // again (an upload, a download, a copy, memory taken or released) ends the recording early: what was kept is run, and

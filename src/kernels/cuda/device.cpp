@@ -2,15 +2,18 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "base/error.h"
+#include "base/turns.h"
 #include "kernels/tables.h"
 
 namespace qkv::kernels::cuda {
@@ -30,9 +33,20 @@ void note(cudaError_t code) noexcept {
 void check(cudaError_t code, const char* what) {
   note(code);
   const auto error = static_cast<cudaError_t>(first_error.load());
+  // By a kernel that needed more than scratch has: it was not run, and nothing else is wrong.
+  if (error == cudaErrorMemoryAllocation) {
+    first_error = cudaSuccess;
+    QKV_FAIL("out of GPU memory, seen when ", what,
+             Hint("use smaller batches (more micro_batches), a shorter context or a smaller model, or --device cpu"));
+  }
   QKV_CHECK(error == cudaSuccess, "the GPU failed, seen when ", what, ": ", cudaGetErrorString(error),
             Hint("the device is lost to this process; what was written before is intact: start again from the last "
                  "checkpoint, and look at nvidia-smi and the system log"));
+}
+
+// What the runtime remembers of a call that may fail would be taken for the next kernel's.
+void forget_last_error() noexcept {
+  std::ignore = cudaGetLastError();
 }
 
 std::string version_text(int version) {
@@ -50,6 +64,12 @@ int gpu_number() {
     return 0;
   }();
   return chosen;
+}
+
+// Each thread has to say once which GPU its calls mean.
+void choose_gpu() {
+  static thread_local const cudaError_t chosen = cudaSetDevice(gpu_number());
+  note(chosen);
 }
 
 std::string unusable() {
@@ -80,6 +100,12 @@ cudaDeviceProp properties() {
   return p;
 }
 
+int attribute(cudaDeviceAttr of) {
+  int value = 0;
+  note(cudaDeviceGetAttribute(&value, of, gpu_number()));
+  return value;
+}
+
 // Memory of the host that the GPU reads and writes at full speed.
 class PinnedMemory final : public Device {
  public:
@@ -87,6 +113,7 @@ class PinnedMemory final : public Device {
   std::byte* allocate(int64_t bytes) override {
     void* data = nullptr;
     const cudaError_t code = cudaMallocHost(&data, static_cast<size_t>(bytes));
+    if (code != cudaSuccess) forget_last_error();
     QKV_CHECK(code == cudaSuccess, "cannot pin ", bytes, " bytes of memory: ", cudaGetErrorString(code),
               Hint("see what ulimit -l allows"));
     return static_cast<std::byte*>(data);
@@ -135,10 +162,12 @@ class UploadRing {
 // A graph of kernels.
 class CudaRecording final : public Recording {
  public:
-  CudaRecording(cudaGraphExec_t graph, cudaStream_t stream) : graph_(graph), stream_(stream), made_(releases) {}
+  CudaRecording(cudaGraphExec_t graph, cudaStream_t stream, Turns& turns)
+      : graph_(graph), stream_(stream), turns_(turns), made_(releases) {}
   CudaRecording(const CudaRecording&) = delete;
   CudaRecording& operator=(const CudaRecording&) = delete;
   ~CudaRecording() override {
+    const std::lock_guard turn(turns_);
     note(cudaStreamSynchronize(stream_));
     note(cudaGraphExecDestroy(graph_));
   }
@@ -151,30 +180,44 @@ class CudaRecording final : public Recording {
  private:
   cudaGraphExec_t graph_;
   cudaStream_t stream_;
+  Turns& turns_;
   uint64_t made_;
 };
 
+// All threads share the stream, what is recorded of it and the ring: every call holds the turn, and a pass holds it from its
+// first kernel to its last number.
 class CudaDevice final : public Device {
  public:
   CudaDevice() {
-    check(cudaSetDevice(gpu_number()), "choosing it");
-    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making its stream");
-    check(cudaDeviceGetDefaultMemPool(&pool_, gpu_number()), "making its memory pool");
+    const auto opened = [](cudaError_t code, const char* what) {
+      if (code == cudaSuccess) return;
+      forget_last_error();
+      QKV_FAIL("the GPU cannot be used, seen when ", what, ": ", cudaGetErrorString(code),
+               Hint("another process may have filled it or hold it alone, nvidia-smi shows them; or use --device cpu"));
+    };
+    opened(cudaSetDevice(gpu_number()), "choosing it");
+    opened(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making its stream");
+    opened(cudaDeviceGetDefaultMemPool(&pool_, gpu_number()), "making its memory pool");
     uint64_t all = UINT64_MAX;  // what is freed stays ours: giving it back to the system waits for the whole device
-    check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &all), "making its memory pool");
+    opened(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &all), "making its memory pool");
   }
   const char* name() const override { return "cuda"; }
   void* stream() const override { return stream_; }
   int64_t scratch_bytes(int) const override { return kScratchBytes; }
   bool keeps_logits() const override { return true; }
   Device& host_memory() override { return pinned_memory(); }
+  std::shared_ptr<void> turn() override {
+    begin_turn();
+    return {this, [this](void*) { turns_.unlock(); }};
+  }
 
   std::byte* allocate(int64_t bytes) override {
+    const Turn turn(*this);
     stop_recording();
     void* data = nullptr;
     const cudaError_t code = cudaMallocAsync(&data, static_cast<size_t>(bytes), stream_);
     if (code == cudaErrorMemoryAllocation) {
-      std::ignore = cudaGetLastError();
+      forget_last_error();
       QKV_FAIL("out of GPU memory: need ", bytes, " bytes but ", free_bytes(), " of ", memory().all, " are free",
                Hint("use a smaller batch, a shorter context or a smaller model, or --device cpu"));
     }
@@ -182,12 +225,14 @@ class CudaDevice final : public Device {
     return static_cast<std::byte*>(data);
   }
   void release(std::byte* data, int64_t) noexcept override {
+    const Turn turn(*this);
     stop_recording();
     ++releases;
     note(cudaFreeAsync(data, stream_));
   }
   // What the system has, and what the pool keeps for the next allocation.
   int64_t free_bytes() const override {
+    choose_gpu();
     uint64_t reserved = 0, used = 0;
     check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &reserved), "reading how much it holds");
     check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used), "reading how much it holds");
@@ -195,42 +240,65 @@ class CudaDevice final : public Device {
   }
   // Much at once is copied from the caller's memory: the call returns when that may be used again.
   void upload(std::byte* to, const void* from_host, int64_t bytes) override {
+    const Turn turn(*this);
     stop_recording();
     if (bytes <= 0) return;
     const std::byte* kept = ring_.keep(from_host, bytes, stream_);
     move(to, kept != nullptr ? kept : from_host, bytes, cudaMemcpyHostToDevice);
+    if (kept == nullptr) finish();
   }
   void download(void* to_host, const std::byte* from, int64_t bytes) override {
+    const Turn turn(*this);
     stop_recording();
     if (bytes > 0) move(to_host, from, bytes, cudaMemcpyDeviceToHost);
     finish();
   }
   void finish() override {
+    const Turn turn(*this);
     stop_recording();
     check(cudaStreamSynchronize(stream_), "waiting for it");
     ring_.all_copied();
   }
   void copy(std::byte* to, const std::byte* from, int64_t bytes) override {
+    const Turn turn(*this);
     stop_recording();
     if (bytes > 0) move(to, from, bytes, cudaMemcpyDeviceToDevice);
   }
 
   bool can_record() const override { return true; }
+  // Within a pass: its thread has the turn.
   void begin_recording() override {
     is_recording = cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed) == cudaSuccess;
+    if (!is_recording) forget_last_error();
   }
   std::unique_ptr<Recording> end_recording() override {
     if (!is_recording) return nullptr;
     cudaGraphExec_t graph = recorded();
-    return graph != nullptr ? std::make_unique<CudaRecording>(graph, stream_) : nullptr;
+    return graph != nullptr ? std::make_unique<CudaRecording>(graph, stream_, turns_) : nullptr;
   }
   void stop_recording() noexcept {
+    const Turn turn(*this);
     if (!is_recording) return;
     cudaGraphExec_t graph = recorded();
-    if (graph != nullptr) CudaRecording(graph, stream_).replay();
+    if (graph != nullptr) CudaRecording(graph, stream_, turns_).replay();
   }
 
  private:
+  void begin_turn() {
+    turns_.lock();
+    choose_gpu();
+  }
+  class Turn {
+   public:
+    explicit Turn(CudaDevice& of) : of_(of) { of_.begin_turn(); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() { of_.turns_.unlock(); }
+
+   private:
+    CudaDevice& of_;
+  };
+
   struct Memory {
     size_t free = 0, all = 0;
   };
@@ -255,14 +323,15 @@ class CudaDevice final : public Device {
     return made;
   }
 
+  Turns turns_;
   cudaStream_t stream_ = nullptr;  // lives as long as the program
   cudaMemPool_t pool_ = nullptr;
   UploadRing ring_;
 };
 
 CudaDevice& the_device() {
-  static CudaDevice device;
-  return device;
+  static auto* const device = new CudaDevice;  // for what is released when the program ends
+  return *device;
 }
 
 }  // namespace
@@ -289,20 +358,17 @@ std::string gpu_id() {
 }
 
 int multiprocessors() {
-  static const int count = [] {
-    int value = 1;
-    note(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, gpu_number()));
-    return value;
-  }();
+  static const int count = std::max(attribute(cudaDevAttrMultiProcessorCount), 1);
   return count;
 }
 
+int64_t most_shared_bytes() {
+  static const int bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  return bytes;
+}
+
 bool hopper() {
-  static const bool is = [] {
-    int major = 0;
-    note(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, gpu_number()));
-    return major == 9;
-  }();
+  static const bool is = attribute(cudaDevAttrComputeCapabilityMajor) == 9;
   return is;
 }
 

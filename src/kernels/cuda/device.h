@@ -8,7 +8,8 @@ namespace qkv::kernels::cuda {
 Device& device();  // Error where there is none
 
 int multiprocessors();
-bool hopper();  // wgmma, the copy engine and early launches; other GPUs take the general forms
+int64_t most_shared_bytes();  // of a block that asks for them
+bool hopper();                // wgmma, the copy engine and early launches; other GPUs take the general forms
 
 bool recording() noexcept;       // kernels are kept, not run
 void stop_recording() noexcept;  // runs what was kept; to be called before what cannot be done again
