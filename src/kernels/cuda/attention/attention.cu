@@ -10,7 +10,7 @@
 namespace qkv::kernels::cuda {
 namespace {
 
-constexpr int kMostColumns = 32;  // of z per lane: heads up to 1024 wide
+constexpr int kMostColumns = 32;  // of z per lane
 constexpr unsigned kAll = 0xffffffffU;
 
 struct StatsView {
@@ -144,7 +144,6 @@ __device__ void attend(const AttentionView& in, const View& z_out, const View& l
 }
 
 // Rows that belong to no segment.
-template <class R>
 void blank_rows(const Exec& exec, const AttentionArgs& a) {
   const auto clear = [&](const Tensor& t, double value) {
     if (t.defined()) fill(exec, {.y = t, .value = value});
@@ -160,15 +159,21 @@ void blank_rows(const Exec& exec, const AttentionArgs& a) {
 
 template <class R>
 void attention_as(const Exec& exec, const AttentionArgs& a) {
-  blank_rows<R>(exec, a);
-  const AttentionView in(a.in);
-  const View z(a.z), lse(a.lse);
-  const StatsView stats(a.stats);
-  const int64_t heads = a.in.q.dim(1);
-  each_thread(exec, a.in.q.dim(0) * heads * 32, [=] __device__(int64_t i) {
-    const int64_t r = i / 32 / heads, n = in.segment_of(r);
-    if (n >= 0) attend<R>(in, z, lse, stats, n, r - in.segment(n).first_row, i / 32 % heads);
-  });
+  blank_rows(exec, a);
+  const View lse(a.lse);
+  const int64_t heads = a.in.q.dim(1), width = a.z.dim(-1);
+  for (int64_t first = 0; first < width; first += 32 * kMostColumns) {  // of z; they do not depend on one another
+    const int64_t some = std::min<int64_t>(width - first, 32 * kMostColumns);
+    AttentionInput part = a.in;
+    part.v = a.in.v.slice(a.in.v.rank() - 1, first, some);
+    const AttentionView in(part);
+    const View z(a.z.slice(a.z.rank() - 1, first, some));
+    const StatsView stats(first == 0 ? a.stats : AttentionStats{});
+    each_thread(exec, a.in.q.dim(0) * heads * 32, [=] __device__(int64_t i) {
+      const int64_t r = i / 32 / heads, n = in.segment_of(r);
+      if (n >= 0) attend<R>(in, z, lse, stats, n, r - in.segment(n).first_row, i / 32 % heads);
+    });
+  }
 }
 
 // More classes than the fast forms count: from their LSE.

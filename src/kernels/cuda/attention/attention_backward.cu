@@ -21,8 +21,14 @@ bool stores_well(const Grad& g) {
   return !g || loads_well(g.tensor);
 }
 
+// Gradients of one tensor in two of its parts are added one after the other, which these forms do not.
+bool apart(const Grad& a, const Grad& b) {
+  return !a || !b || a.tensor.data() != b.tensor.data();
+}
+
 bool takes(const AttentionBackwardArgs& a) {
   const AttentionInput& in = a.in;
+  if (!apart(a.dq, a.dk) || !apart(a.dq, a.dv) || !apart(a.dk, a.dv)) return false;
   const bool plain =
       !in.table.defined() && in.softcap == 0 && !in.slopes.defined() && !in.bias.defined() && !in.mask.defined();
   return plain && loads_well(in.q) && loads_well(in.k) && loads_well(in.v) && loads_well(a.dz) && loads_well(a.z) &&

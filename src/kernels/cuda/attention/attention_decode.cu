@@ -104,6 +104,10 @@ void run(const Exec& exec, const FastAttention& f, RowsOf which) {
 
 }  // namespace
 
+bool rows_fit(bool wide) {
+  return static_cast<int64_t>(wide ? sizeof(Shared<128>) : sizeof(Shared<64>)) + 128 <= most_shared_bytes();
+}
+
 void attend_rows(const Exec& exec, const FastAttention& f, RowsOf which) {
   const bool wide = std::max(f.width, f.value_width) > 64, plain = !f.options && !f.stats;
   if (f.drop.words != nullptr) {

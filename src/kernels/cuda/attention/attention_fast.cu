@@ -22,7 +22,7 @@ bool takes(const AttentionArgs& a) {
   const AttentionStats& s = a.stats;
   bool fits = !in.mask.defined() && !in.k_scales.defined() && !in.v_scales.defined() && in_pieces(in.q) &&
               in_pieces(in.k) && in_pieces(in.v) && in_pieces(a.z) && in.scale >= 1e-6 && in.scale <= 1e6 &&
-              in.q.dim(0) > 0 && in.segments.dim(0) > 0 && a.lse.dtype() == DType::f32;
+              in.q.dim(0) > 0 && in.q.dim(1) > 0 && in.segments.dim(0) > 0 && a.lse.dtype() == DType::f32;
   for (const Tensor& t :
        {a.lse, in.sinks, in.slopes, in.bias, s.entropy, s.distance, s.first, s.highest, s.at_offset, s.in_class}) {
     fits = fits && plain_f32(t);
@@ -30,6 +30,7 @@ bool takes(const AttentionArgs& a) {
   if (in.table.defined()) {
     for (const Tensor& t : {in.k, in.v}) fits = fits && t.stride(0) == t.dim(1) * t.stride(1);
   }
+  fits = fits && rows_fit(in.dropout.p != 0 || std::max(in.q.dim(-1), a.z.dim(-1)) > 64);
   const int64_t rows = in.q.dim(0) * in.q.dim(1), slots = in.k.count() / (in.k.dim(-1) * in.k.dim(-2));
   return fits && rows < INT32_MAX / 2 && slots < INT32_MAX / 2;
 }

@@ -271,6 +271,7 @@ bool attend_short(const Exec& exec, const FastAttention& f);
 // attend_short.
 enum class RowsOf { all, short_segments, marked, marked_short };
 void attend_rows(const Exec& exec, const FastAttention& f, RowsOf which);
+bool rows_fit(bool wide);  // into shared memory; heads wider than 64, and all with dropout, are wide
 
 // After those, where they are asked for: f.first and f.at_offset of rows in segments.
 void attend_single_keys(const Exec& exec, const FastAttention& f);

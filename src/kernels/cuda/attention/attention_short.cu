@@ -110,11 +110,12 @@ __global__ void __launch_bounds__(kSequenceThreads, kSequencesEach)
 }  // namespace
 
 bool attend_short(const Exec& exec, const FastAttention& f) {
+  if (!hopper()) return false;  // first: other GPUs have no such kernel to prepare
   static const bool prepared = cudaFuncSetAttribute(attend_sequence, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                     kSequenceShared) == cudaSuccess;
   ShortMaps maps{};
   const int64_t tasks = int64_t{f.segment_count} * f.heads;
-  if (!hopper() || !prepared || std::max(f.width, f.value_width) > 64 || tasks > INT32_MAX / 2 ||
+  if (!prepared || std::max(f.width, f.value_width) > 64 || tasks > INT32_MAX / 2 ||
       tasks * kShortMarks > exec.scratch.count() ||
       !map_heads(maps.q, f.q, f.width, f.heads, f.rows, f.q_head, f.q_row, 64) ||
       !map_heads(maps.k, f.k, f.width, f.kv_heads, f.key_rows, f.k_head, f.k_row, 64) ||

@@ -1,4 +1,5 @@
 // y = x w^T + b with its epilogue, and its gradients.
+#include <algorithm>
 #include <vector>
 
 #include "kernels/cuda/kernels.h"
@@ -65,8 +66,48 @@ bool through_activation(const Exec& exec, const LinearBackwardArgs& a) {
   return product_of_many_rows(exec, p);
 }
 
+// Sums that pass through scratch, some rows at a time: rows are independent.
+class Slices {
+ public:
+  Exec exec;      // with what is left of scratch, for the product
+  Tensor groups;  // of the slice, or absent
+
+  Slices(const Exec& all, const Tensor& like, DType dtype, const Tensor& groups_of_all)
+      : exec(all), groups(groups_of_all), of_all_(groups_of_all) {
+    const int64_t room = exec.scratch.count(), left = room / 2 / 128 * 128,
+                  starts = groups.defined() ? (4 * groups.count() + 127) / 128 * 128 : 0,
+                  row_bytes = std::max<int64_t>(like.cols(), 1) * size_of(dtype);
+    std::byte* const data = exec.scratch.data() + left;
+    if (groups.defined()) groups = Tensor(like.device(), data, groups.format(), groups.shape());
+    sums_ = Tensor(like.device(), data + starts, Format(dtype),
+                   {std::min(like.rows(), (room - left - starts) / row_bytes), like.cols()});
+    exec.scratch = exec.scratch.view({room}).slice(0, 0, left);
+  }
+
+  // f(first, count, sums): of rows [first, first + count).
+  template <class F>
+  void each(int64_t rows, const F& f) const {
+    for (int64_t first = 0; first < rows; first += sums_.rows()) {
+      const int64_t some = std::min(sums_.rows(), rows - first);
+      if (groups.defined()) cut_groups(first, some);
+      f(first, some, sums_.slice(0, 0, some));
+    }
+  }
+
+  void cut_groups(int64_t first, int64_t some) const {
+    each_thread(exec, groups.count(),
+                [=, from = of_all_.as<int32_t>(), to = groups.as<int32_t>()] __device__(int64_t i) {
+                  const int64_t at = from[i] - first;
+                  to[i] = static_cast<int32_t>(at < 0 ? 0 : at > some ? some : at);
+                });
+  }
+
+ private:
+  Tensor sums_, of_all_;
+};
+
 // Sums that are dropped before they join the residual: what is kept is found first, for those who go back through it too.
-// In one launch where the product can, else through scratch, some rows at a time. Rows are independent.
+// In one launch where the product can, else through scratch.
 void linear_and_dropout(const Exec& exec, const LinearArgs& a) {
   const Epilogue& f = a.epilogue;
   const Drop drop(f.dropout);
@@ -80,25 +121,28 @@ void linear_and_dropout(const Exec& exec, const LinearArgs& a) {
     p.kept = Kept(f.kept, f.dropout);
     if (product_of_many_rows(exec, p)) return;
   }
-  const int64_t row_bytes = a.y.cols() * size_of(a.y.dtype());
-  const int64_t rows = a.groups.defined() ? a.y.rows() : std::min(a.y.rows(), exec.scratch.count() / row_bytes);
-  for (int64_t first = 0; first < a.y.rows(); first += rows) {
-    const auto cut = [&](const Tensor& t) { return t.slice(0, first, std::min(rows, a.y.rows() - first)); };
+  // Not rounded before they join, as there.
+  const Slices slices(exec, a.y, a.y.dtype() == DType::f64 ? DType::f64 : DType::f32, a.groups);
+  slices.each(a.y.rows(), [&](int64_t first, int64_t some, const Tensor& sums) {
     LinearArgs part = a;
     part.epilogue = {};
-    part.x = cut(a.x);
-    part.y = Tensor(a.y.device(), exec.scratch.data(), a.y.format(), cut(a.y).shape());
-    linear(exec, part);
+    part.groups = slices.groups;
+    part.x = a.x.slice(0, first, some);
+    part.y = sums;
+    linear(slices.exec, part);
     Dropout of_part = f.dropout;
     of_part.first_row += static_cast<uint64_t>(first);
-    dropout(exec, {.y = cut(a.y), .x = part.y, .residual = cut(f.residual), .dropout = of_part});
-  }
+    dropout(
+        exec,
+        {.y = a.y.slice(0, first, some), .x = sums, .residual = f.residual.slice(0, first, some), .dropout = of_part});
+  });
 }
 
 }  // namespace
 
 void linear(const Exec& exec, const LinearArgs& a) noexcept {
   const Epilogue& f = a.epilogue;
+  if (a.y.count() == 0) return;
   if (f.dropout.p > 0) return linear_and_dropout(exec, a);
   if (products_of_few_rows(exec, {&a, 1})) return;
   const Tensor& sums = f.pre.defined() ? f.pre : a.y;  // rounded there, before the activation
@@ -152,16 +196,14 @@ void linear_backward(const Exec& exec, const LinearBackwardArgs& a) noexcept {
     return;
   }
   if (through_activation(exec, a)) return;
-  // dx passes through scratch, some rows at a time, rounded as if it had been stored. Rows are independent.
-  const int64_t row_bytes = a.x.cols() * size_of(a.x.dtype());
-  const int64_t rows = a.groups.defined() ? a.x.rows() : std::min(a.x.rows(), exec.scratch.count() / row_bytes);
-  for (int64_t first = 0; first < a.x.rows(); first += rows) {
-    const int64_t some = std::min(rows, a.x.rows() - first);
+  if (a.x.count() == 0) return;
+  const Slices slices(exec, a.x, a.x.dtype(), a.groups);  // dx, rounded as if it had been stored
+  slices.each(a.x.rows(), [&](int64_t first, int64_t some, const Tensor& dx) {
     LinearBackwardArgs part = a;
+    part.groups = slices.groups;
     part.dy = a.dy.slice(0, first, some);
     part.x = a.x.slice(0, first, some);
-    const Tensor dx(a.x.device(), exec.scratch.data(), Format(a.x.dtype()), {some, a.x.cols()});
-    product(exec, input_product(part, {dx}));
+    product(slices.exec, input_product(part, {dx}));
     const auto cut = [&](const Tensor& t) { return t.defined() ? t.slice(0, first, some) : t; };
     const Grad dpre{cut(in.dpre.tensor), in.dpre.add}, dgate{cut(in.dgate.tensor), in.dgate.add};
     if (in.gate.defined()) {
@@ -170,7 +212,7 @@ void linear_backward(const Exec& exec, const LinearBackwardArgs& a) noexcept {
     } else {
       activation_backward(exec, {.dx = dpre, .dy = dx, .x = cut(in.pre), .act = in.form.act});
     }
-  }
+  });
 }
 
 }  // namespace qkv::kernels::cuda

@@ -338,10 +338,10 @@ bool narrow_in_chunks(const View& v) {
 bool product_of_many_rows(const Exec& exec, const ProductArgs& p, std::span<const Beside> beside) {
   using Grouped = ProductArgs::Grouped;
   constexpr int64_t kMost = INT32_MAX / 2;
-  const bool fits = hopper() && beside.size() < kMostInSet && (p.m > 64 || p.a.k != 1) && p.k > 0 && loads_well(p.a) &&
-                    loads_well(p.b) && p.m < kMost && p.n < kMost && p.k < kMost && p.group_count <= kMostGroups &&
-                    in_chunks(p.out, 4) && in_chunks(p.residual, 4) && in_chunks(p.bias, 2) &&
-                    (p.residual.data == nullptr || !p.add) && p.out_group % 4 == 0 &&
+  const bool fits = hopper() && beside.size() < kMostInSet && (p.m > 64 || p.a.k != 1) && p.m > 0 && p.n > 0 &&
+                    p.k > 0 && loads_well(p.a) && loads_well(p.b) && p.m < kMost && p.n < kMost && p.k < kMost &&
+                    p.group_count <= kMostGroups && in_chunks(p.out, 4) && in_chunks(p.residual, 4) &&
+                    in_chunks(p.bias, 2) && (p.residual.data == nullptr || !p.add) && p.out_group % 4 == 0 &&
                     (p.grouped != Grouped::inner || (p.a.k != 1 && p.b.k != 1));
   if (!fits || (p.sums_of_a != nullptr && (p.a.k == 1 || p.add || p.grouped != Grouped::none))) return false;
   for (int i = 0; i < p.more_count; ++i) {
@@ -370,6 +370,8 @@ bool product_of_many_rows(const Exec& exec, const ProductArgs& p, std::span<cons
                           : f.kind == Fused::Kind::none                    ? FinishKind::narrow
                           : f.kind == Fused::Kind::forward                 ? FinishKind::forward
                                                                            : FinishKind::backward;
+  if (!beside.empty() && kind != FinishKind::narrow && kind != FinishKind::bare)
+    return false;  // the others know one target
   const int64_t out_columns = narrow ? columns : p.n;
   // Tiles of all members, and the time they take.
   const auto tiles_of = [&](int64_t size, int64_t each) { return (size + each - 1) / each; };

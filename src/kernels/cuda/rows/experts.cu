@@ -253,19 +253,23 @@ template <class R>
 void router_load_as(const Exec& exec, const RouterLoadArgs& a) {
   const View counts(a.counts), mass(a.mass), logits(a.logits), ids(a.ids);
   const int64_t experts = a.logits.cols(), chosen = a.ids.count(), rows = a.logits.rows();
-  // Sums of exponentials per row first, in scratch: {highest, total}.
-  auto* norms = reinterpret_cast<R*>(exec.scratch.data());
-  each_row<R>(exec, rows, experts, [=] __device__(int64_t r, R * scores) {
-    find_scores(false, logits, logits.row(r), experts, scores);
-    for (int64_t e = threadIdx.x % 32; e < experts; e += 32) norms[r * experts + e] = scores[e];
-    __syncwarp();
-  });
-  Exec rest = exec;  // what is left of scratch is for the sums
-  const int64_t used = (rows * experts * static_cast<int64_t>(sizeof(R)) + 255) / 256 * 256;
-  rest.scratch = exec.scratch.view({exec.scratch.count()}).slice(0, used, exec.scratch.count() - used);
-  sum_rows<R>(
-      rest, rows, experts, [=] __device__(int64_t r, int64_t e) { return norms[r * experts + e]; },
-      [=] __device__(int64_t e, R s) { mass.put(e, s, true); });
+  // Probabilities of some rows at a time lie in the first half of scratch; the other half is for their sums.
+  auto* scores_of = reinterpret_cast<R*>(exec.scratch.data());
+  const int64_t half = exec.scratch.count() / 2 / 256 * 256, row_bytes = experts * static_cast<int64_t>(sizeof(R));
+  const int64_t at_once = std::max<int64_t>(half / row_bytes / kRowsEach, 1) * kRowsEach;
+  Exec rest = exec;
+  rest.scratch = exec.scratch.view({exec.scratch.count()}).slice(0, half, exec.scratch.count() - half);
+  for (int64_t first = 0; first < rows; first += at_once) {
+    const int64_t some = std::min(at_once, rows - first);
+    each_row<R>(exec, some, experts, [=] __device__(int64_t r, R * scores) {
+      find_scores(false, logits, logits.row(first + r), experts, scores);
+      for (int64_t e = threadIdx.x % 32; e < experts; e += 32) scores_of[r * experts + e] = scores[e];
+      __syncwarp();
+    });
+    sum_rows<R>(
+        rest, some, experts, [=] __device__(int64_t r, int64_t e) { return scores_of[r * experts + e]; },
+        [=] __device__(int64_t e, R s) { mass.put(e, s, true); });
+  }
   auto* chosen_by = reinterpret_cast<int32_t*>(exec.scratch.data());  // counts are integers, so atomics keep them exact
   each_thread(exec, experts, [=] __device__(int64_t e) { chosen_by[e] = 0; });
   each_thread(exec, chosen, [=] __device__(int64_t i) { atomicAdd(&chosen_by[ids.id(i)], 1); });

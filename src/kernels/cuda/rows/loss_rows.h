@@ -109,7 +109,7 @@ struct HeadRule {
   };
   __device__ __forceinline__ Sums sums(const L* row) const {
     constexpr int kWarpsHere = kHeadThreads / 32;
-    R highest = std::numeric_limits<R>::lowest(), total = 0, all = 0;
+    R highest = R(-1e38), total = 0, all = 0;  // so low, and finite in units of log(2): logits may be -inf
     each(row, [&](int32_t v, const R(&x)[kPack]) {
       R most = highest;
 #pragma unroll

@@ -311,7 +311,8 @@ constexpr int kMostShared = 2 * kMostColumns * sizeof(double);
 template <auto kKernel, class N>
 void launch_pieces(const Exec& exec, int64_t pieces, int64_t shared_bytes, const N& n) {
   static const cudaError_t prepared =
-      cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared);
+      cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           static_cast<int>(std::min<int64_t>(kMostShared, most_shared_bytes())));
   std::ignore = prepared;
   launch(exec, kKernel, static_cast<unsigned>(pieces), kRowBlock, static_cast<size_t>(shared_bytes), n);
 }
