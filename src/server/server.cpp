@@ -12,10 +12,10 @@
 #include "base/error.h"
 #include "base/json_reader.h"
 #include "base/log.h"
-#include "base/memory.h"
 #include "base/printable.h"
 #include "server/http/api_keys.h"
 #include "server/http/transport.h"
+#include "server/memory_needs.h"
 #include "server/page/page.h"
 #include "server/routes.h"
 
@@ -229,18 +229,11 @@ class Server::Impl : public HttpHandler {
     for (size_t i = 0; i < names_.size() && !stopping_; ++i) {
       models_.push_back(std::make_unique<ServedModel>(names_[i], options_.models[i], options_.open, options_.room));
     }
-    std::string needs;
-    int64_t need = 0;
-    constexpr double kGibibyte = 1 << 30;
+    std::vector<ModelNeed> needs;
     for (const auto& model : models_) {
-      need += model->need();
-      needs += fmt::format("{}{} {:.2f} GiB", needs.empty() ? "" : ", ", model->name(),
-                           static_cast<double>(model->need()) / kGibibyte);
+      needs.push_back({.model = model->name(), .device = &model->model().engine().device(), .bytes = model->need()});
     }
-    const int64_t have = available_memory();
-    QKV_CHECK(need <= have, "serving needs ", fmt::format("{:.2f}", static_cast<double>(need) / kGibibyte), " GiB (",
-              needs, ") but ", fmt::format("{:.2f}", static_cast<double>(have) / kGibibyte), " GiB are free",
-              Hint("use fewer --slots, a shorter --context, --cache i8, or quantised models"));
+    check_needs(needs);
     for (const auto& model : models_) {
       if (!stopping_) model->load();
     }

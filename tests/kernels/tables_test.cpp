@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <string>
 
 #include "base/expect_error.h"
 #include "base/scoped_variable.h"
@@ -44,6 +46,20 @@ TEST(KernelTables, AreChosenByDevice) {
     EXPECT_STRNE(why, "");
     expect_error([] { kernels::table_for(DeviceChoice::cuda, 0); }, {"there is no GPU to use", why});
   }
+}
+
+// A GPU that is seen but cannot be used ends no program that did not ask for it; why is said once.
+TEST(KernelTables, AreTheCpusWhereTheGpuFails) {
+  Kernels held = kernels::ref::table();
+  held.device = []() -> Device& { QKV_FAIL("another process has the GPU to itself", Hint("this is a test")); };
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(&kernels::usable_table(held, 0), &kernels::best_table());
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find("device cpu: another process has the GPU to itself"), std::string::npos) << told;
+  EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 1) << told;
+  const Kernels& there = kernels::ref::table();
+  EXPECT_EQ(&kernels::usable_table(there, 0), &there);
+  EXPECT_EQ(&kernels::usable_table(there, int64_t{1} << 50), &kernels::best_table());
 }
 
 }  // namespace

@@ -6,8 +6,10 @@
 #include "infer/grammar_texts.h"
 #include "server/http/api_keys.h"
 #include "server/http/sse.h"
+#include "server/memory_needs.h"
 #include "server/requests/fields.h"
 #include "server/requests/tool_grammar.h"
+#include "support/guarded_device.h"
 
 namespace qkv::server {
 namespace {
@@ -206,6 +208,25 @@ TEST(ServerTools, LongTextsTakeLinearTime) {
   const ToolReader::Read read = reader.finish();
   EXPECT_EQ(read.text.size(), 11 + 1'600'000U);
   EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 5);
+}
+
+// What is on a GPU takes none of the host's memory, and may be larger than it.
+TEST(ServerMemory, IsAddedUpForEachDevice) {
+  constexpr int64_t kGiB = int64_t{1} << 30, kMoreThanAnyHost = int64_t{1} << 55;
+  test::GuardedDevice gpu;
+  gpu.free = 5 * kGiB;
+  const ModelNeed small{"small", &gpu, 2 * kGiB}, large{"large", &gpu, 4 * kGiB}, tiny{"tiny", &cpu_device(), 1};
+  check_needs({small, tiny});
+  check_needs({tiny, large});
+  const std::vector<ModelNeed> all{small, tiny, large};
+  expect_error([&] { check_needs(all); },
+               {"serving needs 6.00 GiB (small 2.00 GiB, large 4.00 GiB) but 5.00 GiB are free on guarded"});
+  gpu.free = kMoreThanAnyHost;
+  check_needs({{"vast", &gpu, kMoreThanAnyHost}, tiny});
+  const std::optional<Error> host = error_of([&] { check_needs({small, {"vast", &cpu_device(), kMoreThanAnyHost}}); });
+  ASSERT_TRUE(host.has_value());
+  EXPECT_TRUE(host->message().starts_with("serving needs 33554432.00 GiB (vast 33554432.00 GiB) but ")) << host->what();
+  EXPECT_TRUE(host->message().ends_with(" GiB are free")) << host->what();
 }
 
 }  // namespace
