@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "core/storage.h"
 
 namespace qkv {
@@ -31,6 +32,8 @@ class Comm {
   // The same in the memory of a device. Through the host, unless the ranks have a faster way.
   virtual void exchange_on(Device& device, std::span<const std::span<const std::byte>> send,
                            std::span<const std::span<std::byte>> receive);
+  // Runs what waits for the other ranks by other means; as in a collective, a wait that is too long ends the job.
+  virtual void watched(const char* op, FunctionRef<void()> wait);
 };
 
 // A single process.
@@ -42,6 +45,7 @@ Comm& world_comm();
 
 // The same ranks, with what is in the memory of GPUs sent from GPU to GPU by NCCL, which is loaded when it is asked for.
 // Every rank needs a GPU of its own. Null, with the reason, where that cannot be; all ranks get the same answer.
+// Waits for the other GPUs are watched like those for the ranks.
 std::unique_ptr<Comm> nccl_comm(Comm& ranks, Device& device, std::string& why);
 
 }  // namespace qkv

@@ -139,6 +139,11 @@ class MpiComm final : public Comm {
     mpi_.exchange(out.data(), in.data(), rank_, size_);
   }
 
+  void watched(const char* op, FunctionRef<void()> wait) override {
+    const Watchdog::Inside inside(*dog_, op);
+    wait();
+  }
+
  private:
   const MpiFunctions& mpi_;
   int rank_ = 0, size_ = 1;

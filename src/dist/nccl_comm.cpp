@@ -63,24 +63,36 @@ class NcclComm final : public Comm {
     ranks_.exchange(send, receive);
   }
 
-  // Queued on the device's stream: kernels before it have written what is sent, kernels after it read what came.
+  // What this GPU has still to do comes first, for that is no wait for others. The exchange is waited for, or nobody
+  // would notice a rank that does not come.
   void exchange_on(Device& device, std::span<const std::span<const std::byte>> send,
                    std::span<const std::span<std::byte>> receive) override {
     QKV_ASSERT(&device == &device_, "an exchange on ", device.name(), " through NCCL of ", device_.name());
-    check(nccl_.group_start());
-    for (size_t r = 0; r < send.size(); ++r) {
-      const int peer = static_cast<int>(r);
-      if (!receive[r].empty()) {
-        check(nccl_.receive(receive[r].data(), receive[r].size(), kNcclBytes, peer, handle_, device.stream()));
-      }
-      if (!send[r].empty()) {
-        check(nccl_.send(send[r].data(), send[r].size(), kNcclBytes, peer, handle_, device.stream()));
-      }
-    }
-    check(nccl_.group_end());
+    device.finish();
+    watched("exchange between GPUs", [&] {
+      check(queue(send, receive));
+      device.finish();
+    });
   }
+  void watched(const char* op, FunctionRef<void()> wait) override { ranks_.watched(op, wait); }
 
  private:
+  // The first error. The group is closed whatever happened: in an open one later calls would only be kept.
+  NcclResult queue(std::span<const std::span<const std::byte>> send,
+                   std::span<const std::span<std::byte>> receive) const {
+    NcclResult code = nccl_.group_start();
+    for (size_t r = 0; r < send.size() && code == 0; ++r) {
+      const int peer = static_cast<int>(r);
+      if (!receive[r].empty()) {
+        code = nccl_.receive(receive[r].data(), receive[r].size(), kNcclBytes, peer, handle_, device_.stream());
+      }
+      if (code == 0 && !send[r].empty()) {
+        code = nccl_.send(send[r].data(), send[r].size(), kNcclBytes, peer, handle_, device_.stream());
+      }
+    }
+    const NcclResult ended = nccl_.group_end();
+    return code != 0 ? code : ended;
+  }
   void check(NcclResult code) const {
     QKV_CHECK(code == 0, "NCCL failed: ", nccl_.error_string(code),
               Hint("NCCL_DEBUG=INFO says more; the last checkpoint is intact"));
@@ -116,7 +128,8 @@ std::unique_ptr<Comm> nccl_comm(Comm& ranks, Device& device, std::string& why) {
     return nullptr;
   }
   NcclHandle handle = nullptr;
-  const NcclResult code = nccl.comm_init_rank(&handle, ranks.size(), first.id, ranks.rank());
+  NcclResult code = 0;
+  ranks.watched("connecting GPUs", [&] { code = nccl.comm_init_rank(&handle, ranks.size(), first.id, ranks.rank()); });
   QKV_CHECK(code == 0, "NCCL could not connect ", ranks.size(), " ranks: ", nccl.error_string(code),
             Hint("every rank needs a GPU of its own"));
   return std::make_unique<NcclComm>(ranks, device, nccl, handle);

@@ -10,12 +10,14 @@ namespace qkv {
 namespace {
 
 TEST(NcclComm, OneRankGetsItsOwnBytesOrTheReason) {
+  std::string missing;
   for (const Kernels* table : kernels::all_tables()) {
     Device& device = table->device();
     std::string why;
     const std::unique_ptr<Comm> comm = nccl_comm(self_comm(), device, why);
     if (comm == nullptr) {
       EXPECT_NE(why.find(device.stream() == nullptr ? "not on a GPU" : "libnccl.so.2"), std::string::npos) << why;
+      if (device.stream() != nullptr) missing = why;
       continue;
     }
     EXPECT_STREQ(comm->name(), "nccl");
@@ -30,6 +32,7 @@ TEST(NcclComm, OneRankGetsItsOwnBytesOrTheReason) {
     device.download(got.data(), to.data(), kBytes);
     EXPECT_EQ(got, sent);
   }
+  if (!missing.empty()) GTEST_SKIP() << "there is a GPU, but nothing was sent: " << missing;
 }
 
 }  // namespace
