@@ -36,7 +36,7 @@ constexpr const char* kExamples = R"(Examples:
 
 Steps on random tokens and initial weights; the first is not counted. The matmul peak is measured between the steps,
 and a step's share is relative to the readings around it; median of the steps. On a GPU, whose clock falls under load,
-it is measured before and after them, and PyTorch makes as many steps in a row.
+it is measured before and after them, and PyTorch makes as many steps in a row. What memory gives is measured before.
 
 Operations: six per weight and token (embeddings are looked up, not multiplied), plus attention, half of the full
 square for a causal mask. Recomputation is not counted. On a GPU the time of each kernel is taken from two more steps
@@ -143,12 +143,13 @@ struct Found {
   int threads = 1;
   double preempted = 0;  // preemptions per second
   const Recipe& recipe;
-  Limit peak_kind = Limit::f32_plain;
+  Limit peak_kind = Limit::f32_plain, memory_kind = Limit::read_eight;
   double operations = 0;  // of one step
   Trainer::Memory plan;
   double peak_memory = 0;  // bytes, without the buffer of the read limit
 
   std::vector<double> seconds, peaks;  // of each step; operations per second around it
+  std::vector<double> memory;          // bytes per second, read before the first
   StepSeconds parts;                   // of all steps
   std::vector<KernelTime> kernels;     // of `timed_steps`
   int64_t timed_steps = 0;
@@ -174,7 +175,7 @@ struct Found {
 };
 
 void print(const Found& f) {
-  const LimitText& peak = text_of(f.peak_kind);
+  const LimitText &peak = text_of(f.peak_kind), &memory = text_of(f.memory_kind);
   const double tokens = number(f.recipe.batch_tokens), steps = number(static_cast<int64_t>(f.seconds.size()));
   std::cout << fmt::format("{}, {} thread{}, kernels {}\n{}\n\n", f.device, f.threads, f.threads == 1 ? "" : "s",
                            f.kernels_used, f.model);
@@ -187,6 +188,7 @@ void print(const Found& f) {
   line("speed", tokens / f.best(), tokens / median, "tokens/s");
   line("matmul", f.operations / f.best() / peak.scale, f.operations / median / peak.scale, peak.unit);
   line(peak.label, best_of(f.peaks) / peak.scale, median_of(f.peaks) / peak.scale, peak.unit);
+  line(memory.label, best_of(f.memory) / memory.scale, median_of(f.memory) / memory.scale, memory.unit);
   std::cout << fmt::format("share of matmul peak ({}): {:.1f} %\n", peak.name, 100 * f.share());
   if (of(f.peak_kind) == Limits::Of::cpu) {  // a GPU is given a whole step before anything is waited for
     std::cout << fmt::format("\n{:<26}{:>10}{:>9}\n", "time per step", "ms", "share");
@@ -223,7 +225,7 @@ void print(const Found& f) {
 
 void print_json(const Found& f) {
   using OrderedJson = nlohmann::ordered_json;
-  const LimitText& peak = text_of(f.peak_kind);
+  const LimitText &peak = text_of(f.peak_kind), &memory = text_of(f.memory_kind);
   const double tokens = number(f.recipe.batch_tokens);
   OrderedJson parts = OrderedJson::object(), kernels = OrderedJson::array();
   for (const auto& [name, seconds] : f.named_parts()) parts[name] = seconds / f.total();
@@ -246,6 +248,10 @@ void print_json(const Found& f) {
       {"peak",
        {{"name", peak.name}, {"best", best_of(f.peaks) / peak.scale}, {"median", median_of(f.peaks) / peak.scale}}},
       {"share_of_peak", f.share()},
+      {"memory_rate",
+       {{"name", memory.name},
+        {"best", best_of(f.memory) / memory.scale},
+        {"median", median_of(f.memory) / memory.scale}}},
       {"peer", f.peer},
       {"parts", parts},
       {"kernels", kernels},
@@ -288,6 +294,8 @@ void bench(const Wanted& wanted) {
   Limits limits(*engine.exec().pool, limits_of(engine));
   read_limits(limits);
   found.peak_kind = recipe.bf16 ? limits.fastest_bf16() : limits.fastest_f32();
+  found.memory_kind = limits.memory();
+  found.memory = limits.readings(found.memory_kind, Limits::On::all);
   Progress progress("bench train", recipe.steps);
   double before = 0;
   constexpr double kPause = 0.5;  // seconds of work between two readings

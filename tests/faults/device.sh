@@ -2,10 +2,10 @@
 # device.sh QKV short|long: --device on every command that computes, with and without a GPU.
 # shellcheck source=tests/faults/common.sh
 . "$(dirname "$0")/common.sh"
+# shellcheck source=tests/server/serve_common.sh
+. "$(dirname "$0")/../server/serve_common.sh"
 
 model=$golden/gpt2
-printf 'one two three\n' >"$folder/text.txt"
-printf 'a b\ta c\n' >"$folder/pairs.tsv"
 
 each_command() {  # each_command EXIT_CODE TEXT OPTION...: commands that need no more than this folder
   wanted=$1 words=$2
@@ -17,11 +17,108 @@ each_command() {  # each_command EXIT_CODE TEXT OPTION...: commands that need no
   expect "$wanted" "$words" train demo --plan --out "$folder/plan" "$@"
 }
 
+# Random weights with tokenizers: chatty, which has a chat template too, one with experts, one that translates. And one
+# that was trained.
+serve_models
+reader=$folder/chatty
+printf '{"model_type": "mixtral", "vocab_size": 608, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2,
+  "num_attention_heads": 2, "num_key_value_heads": 2, "num_local_experts": 4, "num_experts_per_tok": 2,
+  "max_position_embeddings": 64, "bos_token_id": 0, "eos_token_id": 470}' >"$folder/experts.json"
+printf '{"model_type": "t5", "vocab_size": 124, "d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2,
+  "feed_forward_proj": "relu", "pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0,
+  "tie_word_embeddings": true, "is_encoder_decoder": true}' >"$folder/t5.json"
+for made in experts t5; do expect 0 '' new --spec "$folder/$made.json" --seed 3 --out "$folder/$made"; done
+cp "$golden/tokenizers/qwen2/tokenizer.json" "$folder/experts"
+cp "$golden/tokenizers/unigram/tokenizer.json" "$folder/t5"
+small_model "$folder/run" --device cpu --set steps=6
+for i in 1 2 3 4 5 6 7 8; do echo "5 9 $i 7 3 9 5"; done >"$folder/ids.txt"
+
+told() {  # told EXIT_CODE TEXT ARGUMENTS...: expect, with a line on standard input
+  code=$1 text=$2
+  shift 2
+  out=$(echo 'the cat' | "$qkv" "$@" 2>&1)
+  got=$?
+  [ "$got" = "$code" ] || bad "qkv $*: exit $got, not $code: $out"
+  case $out in *"$text"*) ;; *) bad "qkv $*: '$text' is not in: $out" ;; esac
+}
+
+each_other() {  # each_other EXIT_CODE TEXT OPTION...: the other commands that end by themselves
+  wanted=$1 words=$2
+  shift 2
+  set -- --threads 1 "$@"
+  told "$wanted" "$words" chat "$reader" --max-new 5 "$@"
+  told "$wanted" "$words" translate "$folder/t5" --max-new 12 "$@"
+  expect "$wanted" "$words" eval "$reader" --data "$golden/tokenizers/training_text.txt" --window 32 "$@"
+  expect "$wanted" "$words" heads "$golden/llama" --data "$folder/ids.txt" --ids "$@"
+  expect "$wanted" "$words" lens "$reader" --data world --tokens 400 --window 40 "$@"
+  expect "$wanted" "$words" cut "$folder/run/last" --heads L0H1 --data world --tokens 900 --window 32 "$@"
+  expect "$wanted" "$words" attribute "$reader" 'one two' "$@"
+  expect "$wanted" "$words" align "$folder/t5" 'the cat' 'the cat sat' "$@"
+  expect "$wanted" "$words" twins "$folder/run/last" --data world --tokens 900 --window 32 "$@"
+  expect "$wanted" "$words" route "$folder/experts" --data world --tokens 400 --window 32 "$@"
+  expect "$wanted" "$words" patch "$reader" --clean hello --corrupt hallo --answer a --wrong b "$@"
+  expect "$wanted" "$words" lab causality "$@"
+  expect "$wanted" "$words" quantize "$golden/llama" --to q8 --out "$folder/q8" "$@"
+}
+
+sums() { (cd "$1/last/" && sha256sum model.safetensors train_state.safetensors); }
+
+# shellcheck disable=SC2086
+computes() {  # computes DEVICE TEXT: every command that has not been run yet; TEXT names the device
+  device=$1 named=$2
+  each_other 0 "$named" --device "$device"
+
+  serve_start "$reader" --device "$device"
+  grep -q -- "$named" "$folder/err" || bad "serve: '$named' is not in: $(cat "$folder/err")"
+  if command -v curl >/dev/null; then
+    answer=$(curl -sS -m 60 -H 'Content-Type: application/json' -d '{"prompt": "one", "max_tokens": 3}' \
+      "http://127.0.0.1:$port/v1/completions" 2>&1)
+    case $answer in *'"finish_reason"'*) ;; *) bad "serve --device $device: $answer" ;; esac
+  else
+    echo 'left out: a text of the server (no curl)'
+  fi
+  serve_stop TERM
+
+  mkdir "$folder/shown"
+  expect 0 "$named" train world --watch --out "$folder/shown/run" $small_recipe --set data.world=en \
+    --set evaluate.samples=1 --device "$device"
+  expect 0 'KL(model || unigram)' movie "$folder/shown/run"
+  QKV_MODELS=$folder/none  # it goes on without the built-in model
+  export QKV_MODELS
+  expect 0 "$named" demo --out "$folder/shown" --device "$device"
+  unset QKV_MODELS
+
+  # Killed after its first checkpoint and resumed: the bits of one that was left alone.
+  steps="--set steps=2000 --set checkpoint.every=100 --set evaluate.every=1000"
+  expect 0 "$named" train world --out "$folder/whole" $small_recipe $steps --device "$device"
+  "$qkv" train world --out "$folder/killed" $small_recipe $steps --device "$device" >/dev/null 2>&1 &
+  pid=$!
+  until [ -e "$folder/killed/last" ] || ! kill -0 "$pid" 2>/dev/null; do sleep 0.02; done
+  kill -9 "$pid" 2>/dev/null
+  wait "$pid" 2>/dev/null
+  [ $? = 137 ] || bad 'the training ended before it was killed'
+  expect 0 "$named" train --resume --out "$folder/killed" --threads 1 --device "$device"
+  [ "$(sums "$folder/whole")" = "$(sums "$folder/killed")" ] || bad "killed on $device and resumed: other bits"
+
+  if command -v mpirun >/dev/null; then
+    for ranks in 1 2 4; do
+      mpirun --allow-run-as-root --oversubscribe -n "$ranks" "$qkv" train world --out "$folder/ranks$ranks" \
+        $small_recipe --set steps=6 --set micro_batches=4 --device "$device" >"$folder/log" 2>&1 ||
+        bad "$ranks ranks: $(cat "$folder/log")"
+      grep -q -- "$named" "$folder/log" || bad "$ranks ranks: '$named' is not in: $(cat "$folder/log")"
+      cmp "$folder/ranks1/last/model.safetensors" "$folder/ranks$ranks/last/model.safetensors" ||
+        bad "1 and $ranks ranks on $device: other weights"
+    done
+  else
+    echo 'left out: ranks that share the device (no mpirun)'
+  fi
+}
+
 expect 2 'cpu' run "$model" --ids 1 --device gpu
 expect 2 'cuda' run "$model" --ids 1 --device gpu
 each_command 0 '' --device cpu
 each_command 0 '' --device auto
-for command in run chat translate eval look heads lens cut taps attribute align twins route train lab verify quantize demo; do
+for command in run chat translate serve eval look heads lens cut taps attribute patch align twins route train lab verify quantize demo; do
   expect 0 '--device' "$command" --help
 done
 
@@ -29,36 +126,22 @@ if "$qkv" version | grep -q '^GPU  *none'; then
   why=$("$qkv" version | sed -n 's/^GPU  *none: //p')
   each_command 2 "there is no GPU to use: $why" --device cuda
   case $out in *hint:*'--device cpu'*) ;; *) bad "no hint: $out" ;; esac
-  for command in translate eval heads lens cut attribute align twins route; do
-    case $command in
-      translate | align) set -- "$golden/marian" ;;
-      route) set -- "$golden/mixtral" ;;
-      *) set -- "$model" ;;
-    esac
-    case $command in
-      attribute) set -- "$@" a ;;
-      cut) set -- "$@" --heads L0H0 --data "$folder/text.txt" ;;
-      align) set -- "$@" a b ;;
-      translate) ;;
-      *) set -- "$@" --data "$folder/text.txt" ;;
-    esac
-    expect 2 'there is no GPU to use' "$command" "$@" --device cuda
-  done
-  expect 2 'there is no GPU to use' lab causality --device cuda
+  each_other 2 'there is no GPU to use' --device cuda
+  expect 2 'there is no GPU to use' serve "$reader" --port 0 --device cuda
   expect 2 'there is no GPU to use' demo --out "$folder/demo" --device cuda
-  expect 2 'there is no GPU to use' quantize "$model" --to q8 --out "$folder/q8" --device cuda
   expect 2 'there is no GPU to use' train demo --out "$folder/new" --device cuda
   for made in q8 new; do [ ! -e "$folder/$made" ] || bad "$made was made although there is no GPU"; done
   # A run that cannot go on here stays as it was.
-  small_model "$folder/run" --set steps=6
   before=$(cd "$folder/run" && find . -type f -exec cksum {} + | sort)
   expect 2 'there is no GPU to use' train --resume --out "$folder/run" --device cuda
   [ "$before" = "$(cd "$folder/run" && find . -type f -exec cksum {} + | sort)" ] || bad 'a refused resume changed the run'
+  # What a GPU is asked below, asked of the CPU.
+  [ "$form" = short ] || computes cpu ''
 else
   each_command 0 'device cuda: ' --device cuda
   each_command 0 'device cuda: ' --device auto
+  computes cuda 'device cuda: '
   # The same counters and data on any device: a run of the CPU goes on on the GPU and back.
-  small_model "$folder/run" --device cpu --set steps=6
   sed -i 's/"steps": *6/"steps": 9/' "$folder/run/recipe.json"
   expect 0 'device cuda: ' train --resume --out "$folder/run" --device cuda
   sed -i 's/"steps": *9/"steps": 12/' "$folder/run/recipe.json"
