@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -37,5 +38,11 @@ class Turns {  // for std::lock_guard and its like
   std::thread::id of_;
   int taken_ = 0;  // times, by its thread
 };
+
+// A turn that lasts as long as what is returned; to be dropped by the thread that took it.
+inline std::shared_ptr<void> take_turn(Turns& turns) {
+  turns.lock();
+  return {&turns, [](void* taken) { static_cast<Turns*>(taken)->unlock(); }};
+}
 
 }  // namespace qkv

@@ -56,7 +56,7 @@ std::byte* Arena::take_bytes(int64_t bytes) {
   }
   if (blocks_.empty()) add_block(std::max(need, kSmallestBlock));
   while (used_ + need > blocks_[current_].bytes()) {
-    if (current_ + 1 == blocks_.size()) add_block(std::max(need, 2 * blocks_.back().bytes()));
+    if (current_ + 1 == blocks_.size()) add_block(std::max({need, kSmallestBlock, padded(reserved() / 4)}));
     below_ += used_;
     used_ = 0;
     ++current_;

@@ -17,7 +17,8 @@ class Arena {
     int64_t used = 0, below = 0;
   };
 
-  // `reserve` bytes are allocated at once. The arena grows if they are not enough; with a plan's peak they are.
+  // `reserve` bytes are allocated at once. The arena grows if they are not enough, by at least a quarter of what it has;
+  // with a plan's peak they are.
   explicit Arena(Device& device, int64_t reserve = 0, Mode mode = Mode::real);
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;

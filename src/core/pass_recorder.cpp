@@ -1,5 +1,7 @@
 #include "core/pass_recorder.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace qkv {
@@ -10,8 +12,12 @@ Tensor PassRecorder::run(const Key& key, FunctionRef<Tensor()> pass) {
   const auto [at, fresh] = entries_.try_emplace(key);
   if (fresh) return pass();  // makes what lasts: weights in the pass' dtype, tables, memory of the arena
   Entry& entry = at->second;
-  if (entry.recording && entry.recording->replay()) return entry.result;
-  if (entry.left == 0) return pass();
+  ++entry.since;
+  if (entry.recording && entry.recording->replay()) {
+    if (entry.since == kPays) entry.left = kMostAttempts;
+    return entry.result;
+  }
+  if (entry.never || (entry.left == 0 && entry.since < kPause)) return pass();
   record(entry, pass);
   QKV_ASSERT(!entry.recording || entry.recording->replay(), "a recording cannot be replayed at once");
   return entry.result;
@@ -19,7 +25,8 @@ Tensor PassRecorder::run(const Key& key, FunctionRef<Tensor()> pass) {
 
 // Without a recording, the pass was run.
 void PassRecorder::record(Entry& entry, FunctionRef<Tensor()> pass) {
-  --entry.left;
+  entry.left = std::max(entry.left - 1, 0);
+  entry.since = 0;
   entry.recording = nullptr;
   device_->begin_recording();
   try {
@@ -29,7 +36,7 @@ void PassRecorder::record(Entry& entry, FunctionRef<Tensor()> pass) {
     throw;
   }
   entry.recording = device_->end_recording();
-  if (!entry.recording) entry.left = 0;
+  entry.never = !entry.recording;
 }
 
 }  // namespace qkv

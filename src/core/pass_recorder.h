@@ -23,9 +23,13 @@ class PassRecorder {
     std::unique_ptr<Recording> recording;
     Tensor result;
     int left = kMostAttempts;
+    int64_t since = 0;   // passes since it was last recorded
+    bool never = false;  // it does what cannot be done again
   };
   static constexpr size_t kMostEntries = 256;
-  static constexpr int kMostAttempts = 4;  // where memory is released again and again, recording does not pay
+  // Where memory is released again and again, recording does not pay. A recording replayed so often has; after some in a row
+  // that have not, there is one in so many passes.
+  static constexpr int kMostAttempts = 4, kPays = 16, kPause = 256;
 
   void record(Entry& entry, FunctionRef<Tensor()> pass);
 

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <list>
+#include <thread>
 
 #include "base/expect_error.h"
 #include "core/host_values.h"
@@ -229,6 +231,31 @@ TEST(Runner, RefusesWhatDoesNotFitBeforeItTakesAnyOfIt) {
   EXPECT_EQ(need.cache, layers * 64 * a.kv_heads * (a.width + a.value_width) * 4);
   EXPECT_GT(need.weights, 0);
   EXPECT_GT(need.pass, 0);
+}
+
+// As a server and its page, or two models of a program.
+TEST(Runner, ThreadsThatShareADeviceTakeTurns) {
+  const Checkpoint checkpoint = Checkpoint::open(test::golden("llama"));
+  const Engine plain(kernels::best_table(), {.threads = 1});
+  test::RecordingDevice device;
+  std::array<bool, 3> right{};
+  const auto write = [&](uint32_t n) {
+    const Text text = text_for(checkpoint.spec, 30, n);
+    const auto on_host = checkpoint.model();
+    Runner expected(*on_host, plain, {.positions = 64});
+    const std::vector<float> wanted = in_chunks(expected, text, 1);
+    const Engine engine(test::recording_kernels(), {.threads = 1, .device = &device});
+    const auto model = checkpoint.model(device);
+    Runner runner(*model, engine, {.positions = 64});
+    bool same = true;
+    for (int i = 0; i < 10; ++i) same = in_chunks(runner, text, 1) == wanted && same;
+    right[n] = same;
+  };
+  std::vector<std::thread> threads;
+  for (uint32_t n = 0; n < right.size(); ++n) threads.emplace_back(write, n);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(right, (std::array{true, true, true}));
+  EXPECT_GT(device.replayed, 0);
 }
 
 TEST(Runner, AnEncoderAloneWritesNothing) {

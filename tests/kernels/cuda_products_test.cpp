@@ -3,6 +3,7 @@
 #ifdef QKV_WITH_CUDA
 #include <gtest/gtest.h>
 
+#include <array>
 #include <numeric>
 
 #include "support/pass.h"
@@ -36,14 +37,15 @@ class Both {
     return pass_.input(normals(seed, s_.rows * s_.outputs), {s_.rows, s_.outputs}, dtype);
   }
 
+  void leave_scratch(int64_t bytes) { exec_.scratch = exec_.scratch.view({exec_.scratch.count()}).slice(0, 0, bytes); }
+
   Tensor kept() { return pass_.zeros(kept_shape(s_.rows, s_.outputs), DType::i32); }
 
   // y of the product by the fast kernels, or the plain ones.
   Numbers forward(bool plain, DType out, const Epilogue& epilogue) {
     const Tensor y = like_y(out);
     pass_.cx.kernels.linear(
-        pass_.cx.exec,
-        {.y = y, .x = plain ? apart(x_) : x_, .w = w_, .b = b_, .groups = groups_, .epilogue = epilogue});
+        exec_, {.y = y, .x = plain ? apart(x_) : x_, .w = w_, .b = b_, .groups = groups_, .epilogue = epilogue});
     return to_host(y);
   }
 
@@ -52,13 +54,13 @@ class Both {
     const Tensor dx = pass_.input(normals(21, x_.count()), x_.shape(), dx_dtype);
     const Tensor dw = pass_.input(normals(22, dw_shape.count()), dw_shape, DType::f32);
     const Tensor db = pass_.input(normals(23, db_shape.count()), db_shape, DType::f32);
-    pass_.cx.kernels.linear_backward(pass_.cx.exec, {.dx = {dx, add},
-                                                     .dw = {dw, add},
-                                                     .db = biased ? Grad{db, add} : Grad{},
-                                                     .dy = plain ? apart(dy_) : dy_,
-                                                     .x = plain ? apart(x_) : x_,
-                                                     .w = w_,
-                                                     .groups = groups_});
+    pass_.cx.kernels.linear_backward(exec_, {.dx = {dx, add},
+                                             .dw = {dw, add},
+                                             .db = biased ? Grad{db, add} : Grad{},
+                                             .dy = plain ? apart(dy_) : dy_,
+                                             .x = plain ? apart(x_) : x_,
+                                             .w = w_,
+                                             .groups = groups_});
     return {to_host(dx), to_host(dw), to_host(db)};
   }
 
@@ -70,7 +72,7 @@ class Both {
                       .gate = gated ? made(25, x_.shape()) : Tensor(),
                       .dpre = {dpre},
                       .dgate = {dgate}};
-    pass_.cx.kernels.linear_backward(pass_.cx.exec, args);
+    pass_.cx.kernels.linear_backward(exec_, args);
     return {to_host(dpre), gated ? to_host(dgate) : Numbers{}};
   }
 
@@ -113,6 +115,7 @@ class Both {
   Sizes s_;
   DType dtype_;
   Pass pass_;
+  Exec exec_ = pass_.cx.exec;
   Tensor x_, dy_, w_, b_, groups_;
 };
 
@@ -168,6 +171,20 @@ TEST_P(CudaProducts, HaveThemWithActivationsToo) {
   }
 }
 
+// What passes through scratch does so some rows at a time, and groups are cut with them.
+TEST_P(CudaProducts, HaveThemThroughLittleScratch) {
+  const Gating plain{{Activation::Kind::silu}}, gate{{Activation::Kind::silu}, 1.25F, 1.0F};
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    Both both(GetParam(), dtype);
+    const auto all = [&] {
+      return std::array{both.backward_through(true, plain, false), both.backward_through(true, gate, true)};
+    };
+    const auto with_much = all();
+    both.leave_scratch(1 << 18);
+    EXPECT_EQ(all(), with_much) << name_of(dtype);
+  }
+}
+
 // Tiles of 256 and of 320 columns: dw over many rows, and dx over many outputs.
 TEST(CudaWideProducts, HaveThemInTheWidestTilesToo) {
   const char* why = nullptr;
@@ -200,6 +217,7 @@ INSTANTIATE_TEST_SUITE_P(, CudaProducts,
                          ::testing::Values(Sizes{3, 2048, 21}, Sizes{12, 136, 50}, Sizes{30, 72, 131},  // few rows, and
                                            Sizes{61, 128, 196},  // columns that are not in whole packs
                                            Sizes{1, 4480, 72}, Sizes{31, 4480, 72},  // through the deepest rings
+                                           Sizes{130, 64, 12},                       // of a set the first alone
                                            Sizes{300, 104, 136}, Sizes{129, 512, 1024}, Sizes{200, 72, 1032},
                                            Sizes{9000, 64, 200},   // weight gradients in pieces of rows
                                            Sizes{600, 4416, 600},  // dx and dw in wider tiles

@@ -28,11 +28,13 @@ class Steps final : public Recording {
 };
 
 std::byte* RecordingDevice::allocate(int64_t bytes) {
+  const std::lock_guard turn(turns_);
   stop();
   return cpu_device().allocate(bytes);
 }
 
 void RecordingDevice::release(std::byte* data, int64_t bytes) noexcept {
+  const std::lock_guard turn(turns_);
   stop();
   ++releases_;
   std::memset(data, 0xff, static_cast<size_t>(bytes));  // NaN, where something still reads it
@@ -40,11 +42,13 @@ void RecordingDevice::release(std::byte* data, int64_t bytes) noexcept {
 }
 
 void RecordingDevice::upload(std::byte* to, const void* from_host, int64_t bytes) {
+  const std::lock_guard turn(turns_);
   stop();
   cpu_device().upload(to, from_host, bytes);
 }
 
 void RecordingDevice::download(void* to_host, const std::byte* from, int64_t bytes) {
+  const std::lock_guard turn(turns_);
   stop();
   cpu_device().download(to_host, from, bytes);
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "base/turns.h"
 #include "core/kernels.h"
 
 namespace qkv::test {
@@ -19,6 +20,7 @@ class RecordingDevice final : public Device {
   void download(void* to_host, const std::byte* from, int64_t bytes) override;
   void copy(std::byte* to, const std::byte* from, int64_t bytes) override { upload(to, from, bytes); }
   int64_t free_bytes() const override { return cpu_device().free_bytes(); }
+  std::shared_ptr<void> turn() override { return take_turn(turns_); }
 
   bool can_record() const override { return true; }
   void begin_recording() override;
@@ -32,6 +34,7 @@ class RecordingDevice final : public Device {
 
  private:
   friend class Steps;
+  Turns turns_;
   bool recording_ = false;
   int releases_ = 0;
   std::vector<Step> steps_;

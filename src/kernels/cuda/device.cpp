@@ -207,8 +207,8 @@ class CudaDevice final : public Device {
   bool keeps_logits() const override { return true; }
   Device& host_memory() override { return pinned_memory(); }
   std::shared_ptr<void> turn() override {
-    begin_turn();
-    return {this, [this](void*) { turns_.unlock(); }};
+    choose_gpu();
+    return take_turn(turns_);
   }
 
   std::byte* allocate(int64_t bytes) override {
@@ -284,19 +284,12 @@ class CudaDevice final : public Device {
   }
 
  private:
-  void begin_turn() {
-    turns_.lock();
-    choose_gpu();
-  }
   class Turn {
    public:
-    explicit Turn(CudaDevice& of) : of_(of) { of_.begin_turn(); }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-    ~Turn() { of_.turns_.unlock(); }
+    explicit Turn(CudaDevice& of) : held_(of.turns_) { choose_gpu(); }
 
    private:
-    CudaDevice& of_;
+    std::lock_guard<Turns> held_;
   };
 
   struct Memory {
