@@ -27,8 +27,8 @@ class PassRecorder {
     bool never = false;  // it does what cannot be done again
   };
   static constexpr size_t kMostEntries = 256;
-  // Where memory is released again and again, recording does not pay. A recording replayed so often has; after some in a row
-  // that have not, there is one in so many passes.
+  // Where memory is released again and again, recording does not pay. It has paid once a recording was replayed kPays times;
+  // after kMostAttempts in a row that were not, one pass in kPause is recorded.
   static constexpr int kMostAttempts = 4, kPays = 16, kPause = 256;
 
   void record(Entry& entry, FunctionRef<Tensor()> pass);

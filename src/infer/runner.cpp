@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.h"
 #include "core/host_values.h"
+#include "model/weight_list.h"
 
 namespace qkv {
 namespace {
@@ -37,6 +39,47 @@ void check_ids(std::span<const int32_t> ids, int64_t limit) {
   }
 }
 
+// Bytes that passes keep of a weight, and before that of its master, where they do not read it.
+struct KeptWeight {
+  const Param* weight = nullptr;
+  int64_t bytes = 0, before = 0;
+};
+
+// Products read weights in their dtype or as tiles, norms and routers in exact. What is looked up stays as it lies in the
+// file, also where a tied head reads it a second time.
+KeptWeight kept(const Param& weight, const WeightSpec& spec, bool of_head, const Kernels& kernels,
+                Precision precision) {
+  const int64_t stored = weight.format().bytes_for(weight.shape());
+  const bool exact = spec.part == Part::norm || spec.part == Part::router, bias = spec.name.ends_with(".bias"),
+             as_stored =
+                 spec.part == Part::embedding || spec.name.ends_with(".sinks") || spec.name.ends_with(".correction");
+  const DType dtype = exact ? precision.exact : precision.compute;
+  const bool tiles = kernels.wants_tiles && dtype == DType::bf16 && !exact && !bias;
+  if ((as_stored && !of_head) || !weight.format().plain() || (!tiles && weight.format().dtype == dtype)) {
+    return {&weight, stored};
+  }
+  const int64_t read = Format(dtype).bytes_for(tiles ? tiles_shape(weight.shape()) : weight.shape());
+  return as_stored ? KeptWeight{&weight, stored + read} : KeptWeight{&weight, read, stored};
+}
+
+std::vector<KeptWeight> kept_weights(const Model& model, const Kernels& kernels, Precision precision) {
+  std::vector<KeptWeight> all;
+  for (const WeightSpec& spec : weight_list(model.spec())) {
+    const Param* weight = model.weights().find(spec.name);
+    if (weight == nullptr) continue;  // of a partial model
+    all.push_back(kept(*weight, spec, weight == &model.head().weight(), kernels, precision));
+  }
+  return all;
+}
+
+// Of what a pass uploads, beside that of a pass of one short sequence: as many sequences as rows, each with a page table as
+// wide as that of the longest.
+int64_t most_inputs(const KvPages& pages, int64_t rows, int64_t longest) {
+  const auto width = std::bit_ceil(static_cast<uint64_t>(KvCache::pages_for(longest)));
+  const int64_t tables = std::ssize(pages.tables) * static_cast<int64_t>(width) * size_of(DType::i32);
+  return rows * (static_cast<int64_t>(sizeof(Segment)) + tables);
+}
+
 std::string gibibytes(int64_t bytes) {
   return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / static_cast<double>(int64_t{1} << 30));
 }
@@ -59,8 +102,10 @@ MemoryNeed Runner::need(const Model& model, const Engine& engine, const RunOptio
   const ModelSpec& spec = model.spec();
   const RunOptions options = completed(given, spec);
   MemoryNeed need;
-  for (const auto& [name, weight] : model.weights()) {
-    need.weights += bytes_in_pass(weight, options.precision.compute);
+  int64_t before = 0;  // of the largest master that is there until it is converted
+  for (const KeptWeight& each : kept_weights(model, engine.kernels(), options.precision)) {
+    need.weights += each.bytes;
+    before = std::max(before, each.before);
   }
   const std::vector<KvLayout> own = kv_layouts(spec), across = source_layouts(spec);
   need.cache = KvCache::bytes_for(own, options.cache, options.positions);
@@ -79,21 +124,27 @@ MemoryNeed Runner::need(const Model& model, const Engine& engine, const RunOptio
     const KvCache::Part source{.id = sources->start(), .count = part.count};
     source_pages = sources->look(cx, {&source, 1});
   }
-  const Tensor ids = cx.constant({options.chunk}, DType::i32);
+  const auto ints = [&] { return cx.constant({options.chunk}, DType::i32); };
+  const Tensor ids = ints(), rows = ints();
+  ints();  // the highest
   const Tensor states = model.next_states(cx, ids, pages, across.empty() ? nullptr : &source_pages);
-  model.head().forward(cx, states);
-  need.pass = arena.peak() + options.chunk * spec.vocabulary * size_of(DType::f32);
+  model.head().forward(cx, ops::gather_rows(cx, states, rows));
+  need.arena = arena.peak() + most_inputs(pages, options.chunk, std::min(options.positions, context_of(spec)));
+  if (!across.empty()) {
+    need.arena += most_inputs(source_pages, options.chunk, std::min(options.sources, context_of(spec)));
+  }
+  need.pass = need.arena + options.chunk * spec.vocabulary * size_of(DType::f32) + before;
   return need;
 }
 
-RunOptions Runner::fitting(const Model& model, const Engine& engine, const RunOptions& options) {
+MemoryNeed Runner::fitting(const Model& model, const Engine& engine, const RunOptions& options) {
   const MemoryNeed need = Runner::need(model, engine, options);
   int64_t held = 0;  // of an earlier run, or of the training it belongs to
-  for (const auto& [name, weight] : model.weights()) {
-    held += std::min(weight.held_bytes(), bytes_in_pass(weight, options.precision.compute));
+  for (const KeptWeight& each : kept_weights(model, engine.kernels(), options.precision)) {
+    held += std::min(each.weight->held_bytes(), each.bytes);
   }
   const int64_t have = engine.device().free_bytes() + held;
-  if (need.total() <= have) return options;
+  if (need.total() <= have) return need;
   const int64_t left = have - need.weights - need.pass, each = std::max<int64_t>(need.cache / options.positions, 1);
   QKV_FAIL("this run needs ", gibibytes(need.total()), " (weights ", gibibytes(need.weights), ", keys and values of ",
            options.positions, " positions ", gibibytes(need.cache), ", a pass ", gibibytes(need.pass), ") but ",
@@ -103,10 +154,13 @@ RunOptions Runner::fitting(const Model& model, const Engine& engine, const RunOp
 }
 
 Runner::Runner(const Model& model, const Engine& engine, const RunOptions& options)
+    : Runner(model, engine, options, fitting(model, engine, completed(options, model.spec()))) {}
+
+Runner::Runner(const Model& model, const Engine& engine, const RunOptions& options, const MemoryNeed& need)
     : model_(&model),
       engine_(&engine),
-      options_(fitting(model, engine, completed(options, model.spec()))),
-      arena_(engine.device()),
+      options_(completed(options, model.spec())),
+      arena_(engine.device(), need.arena),
       cache_(engine.device(), kv_layouts(model.spec()), {.dtype = options_.cache, .positions = options_.positions}),
       recorder_(engine.device()) {
   const std::vector<KvLayout> across = source_layouts(model.spec());
@@ -224,7 +278,10 @@ Runner::Result Runner::pass(std::span<const Part> parts, Wanted what, Probe* pro
     }
     return {.logits = on_host(logits)};
   };
-  if (cx.probe != nullptr || std::ssize(ids) > kMostRecorded) return result(run());
+  // A recording is of short texts: their angles are not those of a long one.
+  const auto reach = std::ranges::max_element(pages.rows.reach);
+  const bool is_long = reach != pages.rows.reach.end() && uses_long_rope(*reach);
+  if (cx.probe != nullptr || is_long || std::ssize(ids) > kMostRecorded) return result(run());
   PassRecorder::Key key{static_cast<int64_t>(Param::changes()),
                         arena_.used(),
                         std::ssize(ids),

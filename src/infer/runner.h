@@ -26,6 +26,7 @@ struct RunOptions {
 // Bytes a run needs.
 struct MemoryNeed {
   int64_t weights = 0, cache = 0, pass = 0;
+  int64_t arena = 0;  // of the pass: what lies on the device while it runs
   int64_t total() const { return weights + cache + pass; }
 };
 
@@ -83,7 +84,8 @@ class Runner {
   std::span<const float> prefill(Part part);
 
  private:
-  static RunOptions fitting(const Model& model, const Engine& engine, const RunOptions& options);
+  static MemoryNeed fitting(const Model& model, const Engine& engine, const RunOptions& options);
+  Runner(const Model& model, const Engine& engine, const RunOptions& options, const MemoryNeed& need);
   Context pass_context(Probe* probe = nullptr);
   std::span<const float> on_host(const Tensor& logits);
   std::span<const int32_t> ids_on_host(const Tensor& ids);

@@ -89,6 +89,15 @@ void DataParallel::all_gather(const ByOwner& by, const Storage& mine, std::vecto
   comm_.exchange_on(by.device(), send, receive);
 }
 
+int64_t DataParallel::exchanged_bytes() const {
+  int64_t all = 0, mine = 0;
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    all += bytes_of(*weights_[i]);
+    if (owner_[i] == comm_.rank()) mine += bytes_of(*weights_[i]);
+  }
+  return alone() ? 0 : all + comm_.size() * mine;
+}
+
 void DataParallel::sum_gradients(Context& cx) const {
   if (alone() || weights_.empty()) return;
   const auto ranks = static_cast<size_t>(comm_.size()), me = static_cast<size_t>(comm_.rank());

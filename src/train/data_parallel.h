@@ -41,6 +41,8 @@ class DataParallel {
 
   // Replaces this rank's gradients by the sums over all ranks: for all weights, or with zero > 0 for owned ones.
   void sum_gradients(Context& cx) const;
+  // What that takes beside the gradients: all of them once more, to be sent, and those of owned weights from every rank.
+  int64_t exchanged_bytes() const;
   // The l2 norm over all gradients, begun at once; each owner contributes its weights, added in the order of the weights.
   ops::SquareNorms squares(Context& cx) const;
   double gradient_norm(const ops::SquareNorms& of_mine) const;

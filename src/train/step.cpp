@@ -26,15 +26,17 @@ class Stopwatch {
 // Loss and balance of each micro-batch, on the device until all are done.
 class LossList {
  public:
-  LossList(const Engine& engine, DType dtype, size_t micro_batches)
-      : numbers_(engine.device(), dtype, {2 * static_cast<int64_t>(micro_batches)}) {
-    engine.kernels().fill(engine.exec(), {.y = Tensor(numbers_, shape()), .value = 0});
-  }
+  LossList(Device& device, DType dtype, size_t micro_batches)
+      : numbers_(device, dtype, {2 * static_cast<int64_t>(micro_batches)}) {}
   void keep(Context& cx, size_t micro_batch, const BatchLoss& loss) const {
     const auto at = 2 * static_cast<int64_t>(micro_batch);
-    const Tensor all(numbers_, shape());
+    const Tensor all(numbers_, shape()), balance = all.slice(0, at + 1, 1);
     cx.kernels.copy(cx.exec, {.y = all.slice(0, at, 1), .x = loss.loss});
-    if (loss.balance.defined()) cx.kernels.copy(cx.exec, {.y = all.slice(0, at + 1, 1), .x = loss.balance});
+    if (loss.balance.defined()) {
+      cx.kernels.copy(cx.exec, {.y = balance, .x = loss.balance});
+    } else {
+      cx.kernels.fill(cx.exec, {.y = balance, .value = 0});
+    }
   }
   std::vector<double> read() const {
     const std::vector<float> all = host_floats(Tensor(numbers_, shape()));
@@ -111,7 +113,7 @@ StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, cons
             Hint("every target is ignored: the texts are too short, or the answers empty"));
 
   GradientTree tree(weights);
-  const LossList found(engine, options.precision.exact, micro_batches.size());
+  const LossList found(engine.device(), options.precision.exact, micro_batches.size());
   const auto context = [&] {
     arena.rewind({});
     Context cx = engine.context(arena, options.precision);

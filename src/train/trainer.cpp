@@ -50,6 +50,15 @@ class NextBatches {
   std::exception_ptr error_;
 };
 
+// Of a weight's copies for products of bf16. What norms, routers and lookups read is the master.
+int64_t copied_bytes(const WeightSpec& weight, bool of_head, bool as_tiles) {
+  const bool product = read_by_products(weight) && (weight.part != Part::embedding || of_head);
+  const bool bias = weight.name.ends_with(".bias") && weight.part != Part::norm && weight.part != Part::router;
+  int64_t count = product || bias ? weight.shape.count() : 0;
+  if (product && as_tiles) count += tiles_shape(weight.shape).count();
+  return count * size_of(DType::bf16);
+}
+
 }  // namespace
 
 void choose_trainable(Model& model, std::span<const std::string> frozen) {
@@ -69,13 +78,17 @@ void choose_trainable(Model& model, std::span<const std::string> frozen) {
 }
 
 Trainer::Trainer(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data, Comm& comm)
+    : Trainer(engine, recipe, model, data, comm, dry_run(engine, recipe, model, data)) {}
+
+Trainer::Trainer(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data, Comm& comm,
+                 const Peaks& peaks)
     : engine_(engine),
       recipe_(recipe),
       model_(model),
       data_(data),
       optimizer_(model.spec(), model.weights(), recipe.optimizer, comm, static_cast<int>(recipe.zero)),
-      arena_(engine.device()),
-      gradients_(engine.device()) {}
+      arena_(engine.device(), peaks.activations),
+      gradients_(engine.device(), peaks.gradients) {}
 
 EvalResult Trainer::evaluate() {
   EvalResult result{.step = counters_.step};
@@ -165,18 +178,23 @@ StopReason Trainer::run(const TrainHooks& hooks, Probe* probe) {
 Trainer::Memory Trainer::plan(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data,
                               Comm& comm) {
   Memory memory{.states = Optimizer::bytes(model.spec(), recipe.optimizer), .free = engine.device().free_bytes()};
-  for (const auto& [name, weight] : model.weights()) {
-    const int64_t count = weight.shape().count();
-    memory.weights += count * size_of(DType::f32);
-    const bool as_tiles = engine.kernels().wants_tiles && weight.shape().rank() > 1;
-    if (recipe.bf16) memory.copies += (as_tiles ? 2 : 1) * count * size_of(DType::bf16);
-    if (weight.trainable) memory.gradients += count * size_of(DType::f32);
+  std::vector<Param*> trainable;
+  for (auto& [name, weight] : model.weights()) {
+    const int64_t bytes = weight.shape().count() * size_of(DType::f32);
+    memory.weights += bytes;
+    if (!weight.trainable) continue;
+    memory.gradients += bytes;
+    trainable.push_back(&weight);
   }
+  for (const WeightSpec& spec : weight_list(model.spec())) {
+    const bool of_head = model.weights().find(spec.name) == &model.head().weight();
+    if (recipe.bf16) memory.copies += copied_bytes(spec, of_head, engine.kernels().wants_tiles);
+  }
+  const DataParallel data_parallel(comm, trainable, static_cast<int>(recipe.zero));
   int64_t levels = 1;
-  for (int64_t m = recipe.micro_batches; m > 1; m /= 2) ++levels;
-  int64_t exchanged = 0;  // a copy that is sent, and what the other ranks sent
-  if (comm.size() > 1) exchanged = 2 * memory.gradients;
-  memory.gradients = levels * memory.gradients + exchanged;
+  for (int64_t m = data_parallel.micro_batch_range(recipe.micro_batches).count; m > 1; m /= 2) ++levels;
+  // Sums of the tree while micro-batches run; then the one of all, and what ranks exchange.
+  memory.gradients = std::max(levels * memory.gradients, memory.gradients + data_parallel.exchanged_bytes());
 
   // What cannot fit is not even read: ids and targets of a step, and the residual stream of a micro-batch.
   const bool windows = recipe.objective == Recipe::Objective::causal || recipe.objective == Recipe::Objective::masked;
@@ -189,7 +207,13 @@ Trainer::Memory Trainer::plan(const Engine& engine, const Recipe& recipe, Model&
     return memory;
   }
 
-  // A dry run of one micro-batch: no kernels, no memory.
+  const Peaks peaks = dry_run(engine, recipe, model, data);
+  memory.activations = peaks.activations + peaks.gradients;
+  return memory;
+}
+
+// One micro-batch without kernels and without memory.
+Trainer::Peaks Trainer::dry_run(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data) {
   Arena arena(engine.device(), 0, Arena::Mode::plan), gradients(engine.device(), 0, Arena::Mode::plan);
   Tape tape(gradients);
   Kernels none = Kernels::none();
@@ -202,9 +226,8 @@ Trainer::Memory Trainer::plan(const Engine& engine, const Recipe& recipe, Model&
   const TrainBatch batch = data.micro_batch(0, 0);
   const BatchLoss loss = loss_of(cx, model, batch, recipe.loss, {});
   tape.backward(cx, loss.loss);
-  memory.activations = arena.peak() + gradients.peak();
   for (auto& [name, weight] : model.weights()) weight.clear_gradient();
-  return memory;
+  return {arena.peak(), gradients.peak()};
 }
 
 double Trainer::operations_per_step() const {

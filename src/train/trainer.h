@@ -42,6 +42,7 @@ enum class StopReason : uint8_t { finished, stopped, no_improvement };
 
 class Trainer {
  public:
+  // Takes at once the memory in which a micro-batch runs; weights and gradients follow with the first step.
   Trainer(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data, Comm& comm = self_comm());
 
   Optimizer& optimizer() { return optimizer_; }
@@ -65,6 +66,14 @@ class Trainer {
   double operations_per_step() const;
 
  private:
+  // Most bytes of a micro-batch in each arena.
+  struct Peaks {
+    int64_t activations = 0, gradients = 0;
+  };
+  static Peaks dry_run(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data);
+  Trainer(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data, Comm& comm,
+          const Peaks& peaks);
+
   const Engine& engine_;
   const Recipe& recipe_;
   Model& model_;

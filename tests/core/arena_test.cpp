@@ -97,6 +97,17 @@ TEST(Arena, AReserveOfThePeakIsTheOnlyBlock) {
   EXPECT_EQ(second.reserved(), first.peak());
 }
 
+TEST(Arena, GrowsByAQuarterBeyondItsReserve) {
+  constexpr int64_t kReserve = int64_t{64} << 20;  // none of it is touched
+  Arena arena(cpu_device(), kReserve);
+  arena.take(DType::i8, {kReserve});
+  EXPECT_EQ(arena.reserved(), kReserve);
+  arena.take(DType::i8, {100});
+  EXPECT_EQ(arena.reserved(), kReserve / 4 * 5);
+  arena.take(DType::i8, {kReserve});
+  EXPECT_EQ(arena.reserved(), kReserve / 4 * 9) << "or by what is asked for";
+}
+
 // A walk of takes, marks and rewinds that crosses blocks many times.
 void walk(Arena& arena) {
   std::vector<Arena::Mark> marks;

@@ -1,10 +1,9 @@
 // Passes are run, recorded and replayed; whatever happens in between, a result is that of running the pass.
-#include "core/pass_recorder.h"
-
 #include <gtest/gtest.h>
 
 #include "core/engine.h"
 #include "core/host_values.h"
+#include "core/pass_recorder.h"
 #include "support/recording_device.h"
 
 namespace qkv {
@@ -28,6 +27,7 @@ class RecorderTest : public testing::Test {
     });
     return host_floats(out)[0];
   }
+  void release_some() { const Storage gone(device_, DType::f32, 16); }
 
   test::RecordingDevice device_;
   Engine engine_{test::recording_kernels(), {.threads = 1, .device = &device_}};
@@ -43,22 +43,46 @@ TEST_F(RecorderTest, ReplaysOnNewInputs) {
 }
 
 TEST_F(RecorderTest, RunsWhatCannotBeRecorded) {
-  for (int i = 0; i < 6; ++i) EXPECT_EQ(pass(static_cast<float>(i), true), 2 * static_cast<float>(i) + 5);
-  EXPECT_EQ(runs_, 6);
+  for (int i = 0; i < 600; ++i) EXPECT_EQ(pass(static_cast<float>(i), true), 2 * static_cast<float>(i) + 5);
+  EXPECT_EQ(runs_, 600);
   EXPECT_EQ(device_.stopped, 1);  // not tried again
   EXPECT_EQ(device_.replayed, 0);
 }
 
 TEST_F(RecorderTest, RecordsAnewWhenMemoryWasReleased) {
   for (int i = 0; i < 4; ++i) pass(1);
-  { const Storage gone(device_, DType::f32, 16); }
+  release_some();
   EXPECT_EQ(pass(3), 11);
   EXPECT_EQ(device_.recorded, 2);
   for (int i = 0; i < 20; ++i) {
-    { const Storage gone(device_, DType::f32, 16); }
+    release_some();
     EXPECT_EQ(pass(static_cast<float>(i)), 2 * static_cast<float>(i) + 5);
   }
   EXPECT_LT(device_.recorded, 6);  // it does not pay
+}
+
+TEST_F(RecorderTest, GoesOnRecordingWhereItPays) {
+  pass(0);
+  for (int i = 0; i < 10; ++i) {
+    for (int n = 0; n < 20; ++n) EXPECT_EQ(pass(static_cast<float>(n)), 2 * static_cast<float>(n) + 5);
+    release_some();
+  }
+  EXPECT_EQ(device_.recorded, 10);
+  EXPECT_EQ(device_.replayed, 200);
+}
+
+TEST_F(RecorderTest, TriesAgainLongAfterItDidNotPay) {
+  for (int i = 0; i < 10; ++i) {
+    pass(1);
+    release_some();
+  }
+  const int recorded = device_.recorded;
+  for (int i = 0; i < 300; ++i) EXPECT_EQ(pass(static_cast<float>(i)), 2 * static_cast<float>(i) + 5);
+  EXPECT_EQ(device_.recorded, recorded + 1);
+  // It pays now: the next one comes at once.
+  release_some();
+  pass(1);
+  EXPECT_EQ(device_.recorded, recorded + 2);
 }
 
 TEST_F(RecorderTest, AnErrorInsideEndsTheRecording) {

@@ -90,7 +90,7 @@ TEST_P(Family, RecordedPassesGiveTheSameBits) {
   const Engine engine(test::recording_kernels(), {.threads = 1, .device = &device});
   const auto on_host = checkpoint_.model();
   const auto model = checkpoint_.model(device);
-  const Text text = text_for(model->spec(), length(), 1), other = text_for(model->spec(), length() / 2, 4);
+  const Text text = text_for(model->spec(), length(), 1), other = text_for(model->spec(), length() / 5, 4);
   Runner expected(*on_host, plain, {.precision = Precision::bf16(), .positions = 256});
   Runner runner(*model, engine, {.precision = Precision::bf16(), .positions = 256});
   for (const size_t chunk : {1UL, 3UL, 1UL}) {
@@ -231,6 +231,32 @@ TEST(Runner, RefusesWhatDoesNotFitBeforeItTakesAnyOfIt) {
   EXPECT_EQ(need.cache, layers * 64 * a.kv_heads * (a.width + a.value_width) * 4);
   EXPECT_GT(need.weights, 0);
   EXPECT_GT(need.pass, 0);
+}
+
+// Longrope turns all rows of a text by how long it may get. A recording has the angles of the text it was made of.
+TEST(Runner, ALongTextIsNotReplayedFromAShortOne) {
+  const Checkpoint checkpoint = Checkpoint::open(test::golden("phi3_longrope"));
+  test::RecordingDevice device;
+  const Engine plain(kernels::best_table(), {.threads = 1});
+  const Engine engine(test::recording_kernels(), {.threads = 1, .device = &device});
+  const auto on_host = checkpoint.model(), model = checkpoint.model(device);
+  Runner expected(*on_host, plain, {.positions = 128}), runner(*model, engine, {.positions = 128});
+  const std::vector<int32_t> ids = test::some_ids(6, 1, checkpoint.spec.vocabulary);
+  const auto read = [&](Runner& by, int64_t reach) {
+    const Runner::Part part{.sequence = by.start(), .ids = ids, .reach = reach};
+    const std::span<const float> logits = by.pass({&part, 1});
+    by.end(part.sequence);
+    return std::vector<float>(logits.begin(), logits.end());
+  };
+  constexpr int64_t kShort = 6, kLong = 60;
+  ASSERT_FALSE(runner.uses_long_rope(kShort));
+  ASSERT_TRUE(runner.uses_long_rope(kLong));
+  EXPECT_FALSE(read(expected, kShort) == read(expected, kLong));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(read(runner, kShort) == read(expected, kShort));
+  EXPECT_EQ(device.replayed, 2) << "the second was recorded";
+  for (const int64_t reach : {kLong, kLong, kLong, kShort, kLong, kShort}) {
+    EXPECT_TRUE(read(runner, reach) == read(expected, reach)) << reach;
+  }
 }
 
 // As a server and its page, or two models of a program.

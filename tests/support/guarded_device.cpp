@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -36,6 +37,8 @@ std::byte* GuardedDevice::allocate(int64_t bytes) {
   QKV_CHECK(size <= kRoom - used_, "guarded device: ", bytes, " bytes more than ", used_, " do not fit into ", kRoom);
   std::byte* data = room_ + used_;
   used_ += size;
+  taken += bytes;
+  most = std::max(most, taken);
   if (opened_ > 0) protect(PROT_READ | PROT_WRITE);
   return data;
 }
@@ -43,6 +46,8 @@ std::byte* GuardedDevice::allocate(int64_t bytes) {
 // What is released is never given out again: whoever still reads it reads zeros while a kernel runs, else dies.
 void GuardedDevice::release(std::byte* data, int64_t bytes) noexcept {
   madvise(data, whole_pages(bytes), MADV_DONTNEED);
+  const std::lock_guard lock(mutex_);
+  taken -= bytes;
 }
 
 void GuardedDevice::upload(std::byte* to, const void* from_host, int64_t bytes) {
@@ -61,6 +66,16 @@ void GuardedDevice::download(void* to_host, const std::byte* from, int64_t bytes
 
 void GuardedDevice::copy(std::byte* to, const std::byte* from, int64_t bytes) {
   upload(to, from, bytes);
+}
+
+std::shared_ptr<void> GuardedDevice::turn() {
+  ++turns_;
+  return {this, [this](void*) { --turns_; }};
+}
+
+void GuardedDevice::begin_kernel() noexcept {
+  if (turns_ == 0) ++outside_pass;
+  open();
 }
 
 void GuardedDevice::open() noexcept {
@@ -82,7 +97,7 @@ const Kernels& guarded_kernels() {
 #define QKV_KERNEL(kernel, Args)                              \
   .kernel = [](const Exec& exec, const Args& args) noexcept { \
     auto& device = static_cast<GuardedDevice&>(*exec.device); \
-    device.open();                                            \
+    device.begin_kernel();                                    \
     kernels::ref::table().kernel(exec, args);                 \
     device.close();                                           \
   },

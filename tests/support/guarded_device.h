@@ -2,6 +2,7 @@
 // copy runs. An op that assumes CPU memory crashes on it.
 #pragma once
 
+#include <atomic>
 #include <mutex>
 
 #include "core/engine.h"
@@ -22,12 +23,16 @@ class GuardedDevice final : public Device {
   void upload(std::byte* to, const void* from_host, int64_t bytes) override;
   void download(void* to_host, const std::byte* from, int64_t bytes) override;
   void copy(std::byte* to, const std::byte* from, int64_t bytes) override;
+  std::shared_ptr<void> turn() override;
 
+  void begin_kernel() noexcept;
   void open() noexcept;  // counted
   void close() noexcept;
 
-  int64_t free = int64_t{1} << 40;  // what free_bytes() says
-  int64_t lost_after = INT64_MAX;   // downloads; each later one throws, as from a GPU that fell off the bus
+  int64_t taken = 0, most = 0;        // bytes allocated now, and most ever
+  std::atomic<int> outside_pass = 0;  // kernels that began while no pass had a turn
+  int64_t free = int64_t{1} << 40;    // what free_bytes() says
+  int64_t lost_after = INT64_MAX;     // downloads; each later one throws, as from a GPU that fell off the bus
 
  private:
   void protect(int flags) noexcept;
@@ -36,6 +41,7 @@ class GuardedDevice final : public Device {
   std::byte* room_ = nullptr;
   size_t used_ = 0;
   int opened_ = 0;
+  std::atomic<int> turns_ = 0;
 };
 
 // The ref table, each kernel opening the device's memory for as long as it runs.

@@ -1,4 +1,5 @@
 // Training on a device whose memory the host cannot touch: the bits, checkpoints and resuming of the host.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,6 +8,7 @@
 #include "base/temp_folder.h"
 #include "core/host_values.h"
 #include "model/checkpoint/checkpoint.h"
+#include "support/fresh_model.h"
 #include "support/guarded_device.h"
 #include "support/pass.h"
 #include "support/some_ids.h"
@@ -128,6 +130,16 @@ TEST(DeviceRuns, GoOnExactlyWhereTheyStood) {
   }
 }
 
+// Passes of several threads take turns: what ran between two of them would run within another's.
+TEST(DeviceRuns, RunEveryKernelWithinAPass) {
+  for (const char* family : {"gpt2", "mixtral"}) {
+    GuardedEngine device;
+    Learner run(device.engine, family, {});
+    run.steps(1);
+    EXPECT_EQ(device.device.outside_pass, 0) << family;
+  }
+}
+
 // A GPU that fails throws at the next download; nothing that is destroyed afterwards may.
 TEST(DeviceRuns, ALostDeviceLeavesTheLastCheckpoint) {
   const TempFolder temp;
@@ -191,6 +203,58 @@ TEST(DevicePlan, IsWhatARunTakesOfTheDevice) {
   recipe.steps = 1;
   trainer.run({});
   EXPECT_EQ(trainer.arena_peak(), plan.activations);
+}
+
+// One of several ranks, on its own: what it sends is what it gets.
+class Alike final : public Comm {
+ public:
+  Alike(int rank, int size) : rank_(rank), size_(size) {}
+  const char* name() const override { return "alike"; }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  void abort_all() override { FAIL() << "there is nobody else"; }
+  void barrier() override {}
+  std::vector<std::vector<std::byte>> all_gather(std::span<const std::byte> mine) override {
+    return std::vector(static_cast<size_t>(size_), std::vector(mine.begin(), mine.end()));
+  }
+  void exchange(std::span<const std::span<const std::byte>> send,
+                std::span<const std::span<std::byte>> receive) override {
+    const std::span<const std::byte> own = send[static_cast<size_t>(rank_)];
+    for (const auto& to : receive) std::copy_n(own.begin(), std::min(own.size(), to.size()), to.begin());
+  }
+
+ private:
+  int rank_, size_;
+};
+
+// Of a model that is one large table but for a little, so that one rank owns almost all of it. No tables of angles.
+void expect_taken_as_planned(Comm& comm, int64_t micro_batches) {
+  SCOPED_TRACE(fmt::format("rank {} of {}, {} micro-batches", comm.rank(), comm.size(), micro_batches));
+  GuardedEngine device;
+  Recipe recipe = test::some_recipe();
+  recipe.batch_tokens = 16 * micro_batches;
+  recipe.micro_batches = micro_batches;
+  const FewTokens data;
+  const int64_t before = device.device.taken;
+  const auto model = test::fresh_model(parse_json(R"({"model_type": "gpt2", "vocab_size": 5000, "n_positions": 16,
+                                                      "n_embd": 8, "n_head": 2, "n_layer": 1, "attn_pdrop": 0,
+                                                      "embd_pdrop": 0, "resid_pdrop": 0})",
+                                                  "test"),
+                                       device.device);
+  const Trainer::Memory plan = Trainer::plan(device.engine, recipe, *model, data, comm);
+  Trainer trainer(device.engine, recipe, *model, data, comm);
+  recipe.steps = 2;
+  trainer.run({});
+  const int64_t taken = device.device.most - before;
+  EXPECT_LT(std::abs(taken - plan.total()), 1024) << taken << " taken, " << plan.total() << " planned";
+}
+
+TEST(DevicePlan, CountsEveryByteOfARun) {
+  for (const int64_t micro_batches : {1, 2, 4}) expect_taken_as_planned(self_comm(), micro_batches);
+  for (const int rank : {0, 3}) {
+    Alike comm(rank, 4);
+    for (const int64_t micro_batches : {4, 16}) expect_taken_as_planned(comm, micro_batches);
+  }
 }
 
 // --- data ------------------------------------------------------------------------------------------------------------

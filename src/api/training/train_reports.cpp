@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/printable.h"
 #include "eval/bleu.h"
 #include "eval/chrf.h"
@@ -37,6 +38,19 @@ double measure_product(const Engine& engine, Precision precision) {
     best = std::max(best, 2 * std::pow(static_cast<double>(size), 3) / seconds);
   }
   return best;
+}
+
+// What the model writes beside a training, which no plan counts. Where it does not fit there is none: an Error here would
+// end the training before its checkpoint.
+template <class Write>
+auto written_beside(const char* what, const Write& write) -> decltype(write()) {
+  try {
+    return write();
+  } catch (const Error& error) {
+    if (error.kind() == Error::Kind::internal) throw;
+    log_line(Log::warn, fmt::format("no {} this time: {}", what, error.message()));
+    return {};
+  }
 }
 
 }  // namespace
@@ -110,26 +124,28 @@ Json log_line(const EvalResult& result) {
 }
 
 std::vector<std::string> TrainReports::samples(const Model& model) const {
-  std::vector<std::string> texts;
-  if (recipe_.evaluate.samples == 0 || model.spec().kind != ModelSpec::Kind::decoder_only) return texts;
+  if (recipe_.evaluate.samples == 0 || model.spec().kind != ModelSpec::Kind::decoder_only) return {};
   const Tokenizer tokenizer = Tokenizer::load(tokenizer_);
-  const int64_t length = sample_length();
-  Runner runner(model, engine_,
-                {.precision = recipe_.precision(), .cache = recipe_.precision().compute, .positions = length});
-  for (int64_t n = 0; n < recipe_.evaluate.samples; ++n) {
-    SessionOptions options;
-    if (!recipe_.evaluate.prompts.empty()) {
-      options.prompt =
-          tokenizer.encode(recipe_.evaluate.prompts[static_cast<size_t>(n) % recipe_.evaluate.prompts.size()]);
+  return written_beside("samples", [&] {
+    std::vector<std::string> texts;
+    Runner runner(
+        model, engine_,
+        {.precision = recipe_.precision(), .cache = recipe_.precision().compute, .positions = sample_length()});
+    for (int64_t n = 0; n < recipe_.evaluate.samples; ++n) {
+      SessionOptions options;
+      if (!recipe_.evaluate.prompts.empty()) {
+        options.prompt =
+            tokenizer.encode(recipe_.evaluate.prompts[static_cast<size_t>(n) % recipe_.evaluate.prompts.size()]);
+      }
+      if (options.prompt.empty()) options.prompt = {tokenizer.named().eos.value_or(0)};
+      options.sampling = {.temperature = 0.8, .top_k = 40, .seed = static_cast<uint64_t>(n)};
+      Session session(runner, std::move(options));
+      while (session.next()) {
+      }
+      texts.push_back(tokenizer.decode(session.ids(), {.skip_specials = true}));
     }
-    if (options.prompt.empty()) options.prompt = {tokenizer.named().eos.value_or(0)};
-    options.sampling = {.temperature = 0.8, .top_k = 40, .seed = static_cast<uint64_t>(n)};
-    Session session(runner, std::move(options));
-    while (session.next()) {
-    }
-    texts.push_back(tokenizer.decode(session.ids(), {.skip_specials = true}));
-  }
-  return texts;
+    return texts;
+  });
 }
 
 std::optional<TranslationScore> TrainReports::translations(const Model& model) const {
@@ -153,20 +169,27 @@ std::optional<TranslationScore> TrainReports::translations(const Model& model) c
   }
   constexpr int64_t kAtOnce = 32;
   const int64_t longest = recipe_.sequence;
-  Runner runner(model, engine_,
-                {.precision = recipe_.precision(),
-                 .cache = recipe_.precision().compute,
-                 .positions = kAtOnce * (KvCache::whole_pages(longest) + KvCache::kPage)});
-  Scheduler scheduler(runner, {.most_active = kAtOnce, .most_waiting = static_cast<int64_t>(kLines)});
-  std::vector<std::string> written(sources.size());
-  for (size_t n = 0; n < sources.size(); ++n) {
-    SessionOptions options{.source = sources[n], .max_new = longest - 1};
-    options.sampling.temperature = 0;
-    scheduler.submit({.options = std::move(options), .on_end = [&, n](const Session& s) {
-                        written[n] = text_of(std::span(s.ids()).subspan(static_cast<size_t>(s.prompt_length())));
-                      }});
-  }
-  scheduler.run();
+  const std::vector<std::string> written = written_beside("translations", [&] {
+    Runner runner(model, engine_,
+                  {.precision = recipe_.precision(),
+                   .cache = recipe_.precision().compute,
+                   .positions = kAtOnce * (KvCache::whole_pages(longest) + KvCache::kPage)});
+    Scheduler scheduler(runner, {.most_active = kAtOnce, .most_waiting = static_cast<int64_t>(kLines)});
+    std::vector<std::string> texts(sources.size());
+    std::string failure;
+    for (size_t n = 0; n < sources.size(); ++n) {
+      SessionOptions options{.source = sources[n], .max_new = longest - 1};
+      options.sampling.temperature = 0;
+      scheduler.submit({.options = std::move(options), .on_end = [&, n](const Session& s) {
+                          if (s.ended() == Ended::failed) failure = s.error();
+                          texts[n] = text_of(std::span(s.ids()).subspan(static_cast<size_t>(s.prompt_length())));
+                        }});
+    }
+    scheduler.run();
+    QKV_CHECK(failure.empty(), "a translation failed: ", failure);
+    return texts;
+  });
+  if (written.empty()) return std::nullopt;
   BleuCounts words;
   ChrfCounts characters;
   for (size_t n = 0; n < written.size(); ++n) {
