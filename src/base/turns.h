@@ -21,6 +21,16 @@ class Turns {  // for std::lock_guard and its like
     }
     ++taken_;
   }
+  bool try_lock() {  // where nobody else has it or waits for it
+    const std::lock_guard held(mutex_);
+    if (of_ != std::this_thread::get_id()) {
+      if (asked_ != now_) return false;
+      ++asked_;
+      of_ = std::this_thread::get_id();
+    }
+    ++taken_;
+    return true;
+  }
   void unlock() {
     {
       const std::lock_guard held(mutex_);

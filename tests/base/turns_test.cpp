@@ -45,5 +45,25 @@ TEST(Turns, WhoAsksAgainComesAfterThoseWhoWait) {
   other.join();
 }
 
+TEST(Turns, AreOnlyTriedWhereNobodyElseHasOne) {
+  Turns turns;
+  const auto tried_by_another = [&] {
+    bool had = false;
+    std::thread([&] {
+      had = turns.try_lock();
+      if (had) turns.unlock();
+    }).join();
+    return had;
+  };
+  EXPECT_TRUE(tried_by_another());
+  turns.lock();
+  EXPECT_TRUE(turns.try_lock());  // once more
+  EXPECT_FALSE(tried_by_another());
+  turns.unlock();
+  EXPECT_FALSE(tried_by_another());
+  turns.unlock();
+  EXPECT_TRUE(tried_by_another());
+}
+
 }  // namespace
 }  // namespace qkv

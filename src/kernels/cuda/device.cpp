@@ -11,6 +11,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/turns.h"
@@ -159,28 +160,63 @@ class UploadRing {
   int64_t used_ = 0;
 };
 
+// What threads drop while another one has the turn: they do not wait, for they may hold what that one waits for (Python's
+// lock, while it drops a model). It is freed by the next pass.
+class Dropped {
+ public:
+  void add(std::byte* memory) {
+    const std::lock_guard held(mutex_);
+    memory_.push_back(memory);
+  }
+  void add(cudaGraphExec_t graph) {
+    const std::lock_guard held(mutex_);
+    graphs_.push_back(graph);
+  }
+  // By who has the turn.
+  void free(cudaStream_t stream) noexcept {
+    const std::lock_guard held(mutex_);
+    releases += memory_.size();
+    for (std::byte* memory : memory_) note(cudaFreeAsync(memory, stream));
+    if (!graphs_.empty()) note(cudaStreamSynchronize(stream));
+    for (cudaGraphExec_t graph : graphs_) note(cudaGraphExecDestroy(graph));
+    memory_.clear();
+    graphs_.clear();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::byte*> memory_;
+  std::vector<cudaGraphExec_t> graphs_;
+};
+
+// What the threads of a device share.
+struct Queue {
+  Turns turns;
+  Dropped dropped;
+  cudaStream_t stream = nullptr;  // lives as long as the program
+};
+
 // A graph of kernels.
 class CudaRecording final : public Recording {
  public:
-  CudaRecording(cudaGraphExec_t graph, cudaStream_t stream, Turns& turns)
-      : graph_(graph), stream_(stream), turns_(turns), made_(releases) {}
+  CudaRecording(cudaGraphExec_t graph, Queue& queue) : graph_(graph), queue_(queue), made_(releases) {}
   CudaRecording(const CudaRecording&) = delete;
   CudaRecording& operator=(const CudaRecording&) = delete;
   ~CudaRecording() override {
-    const std::lock_guard turn(turns_);
-    note(cudaStreamSynchronize(stream_));
-    note(cudaGraphExecDestroy(graph_));
+    queue_.dropped.add(graph_);
+    if (!queue_.turns.try_lock()) return;
+    queue_.dropped.free(queue_.stream);
+    queue_.turns.unlock();
   }
   bool replay() override {
     if (made_ != releases) return false;
-    note(cudaGraphLaunch(graph_, stream_));
+    note(cudaGraphLaunch(graph_, queue_.stream));
     return true;
   }
 
  private:
   cudaGraphExec_t graph_;
-  cudaStream_t stream_;
-  Turns& turns_;
+  Queue& queue_;
   uint64_t made_;
 };
 
@@ -196,26 +232,28 @@ class CudaDevice final : public Device {
                Hint("another process may have filled it or hold it alone, nvidia-smi shows them; or use --device cpu"));
     };
     opened(cudaSetDevice(gpu_number()), "choosing it");
-    opened(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making its stream");
+    opened(cudaStreamCreateWithFlags(&queue_.stream, cudaStreamNonBlocking), "making its stream");
     opened(cudaDeviceGetDefaultMemPool(&pool_, gpu_number()), "making its memory pool");
     uint64_t all = UINT64_MAX;  // what is freed stays ours: giving it back to the system waits for the whole device
     opened(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &all), "making its memory pool");
   }
   const char* name() const override { return "cuda"; }
-  void* stream() const override { return stream_; }
+  void* stream() const override { return queue_.stream; }
   int64_t scratch_bytes(int) const override { return kScratchBytes; }
   bool keeps_logits() const override { return true; }
   Device& host_memory() override { return pinned_memory(); }
   std::shared_ptr<void> turn() override {
+    std::shared_ptr<void> turn = take_turn(queue_.turns);
     choose_gpu();
-    return take_turn(turns_);
+    free_dropped();
+    return turn;
   }
 
   std::byte* allocate(int64_t bytes) override {
     const Turn turn(*this);
-    stop_recording();
+    free_dropped();
     void* data = nullptr;
-    const cudaError_t code = cudaMallocAsync(&data, static_cast<size_t>(bytes), stream_);
+    const cudaError_t code = cudaMallocAsync(&data, static_cast<size_t>(bytes), queue_.stream);
     if (code == cudaErrorMemoryAllocation) {
       forget_last_error();
       QKV_FAIL("out of GPU memory: need ", bytes, " bytes but ", free_bytes(), " of ", memory().all, " are free",
@@ -225,10 +263,11 @@ class CudaDevice final : public Device {
     return static_cast<std::byte*>(data);
   }
   void release(std::byte* data, int64_t) noexcept override {
-    const Turn turn(*this);
-    stop_recording();
-    ++releases;
-    note(cudaFreeAsync(data, stream_));
+    queue_.dropped.add(data);
+    if (!queue_.turns.try_lock()) return;
+    const std::lock_guard turn(queue_.turns, std::adopt_lock);
+    choose_gpu();
+    free_dropped();
   }
   // What the system has, and what the pool keeps for the next allocation.
   int64_t free_bytes() const override {
@@ -243,7 +282,7 @@ class CudaDevice final : public Device {
     const Turn turn(*this);
     stop_recording();
     if (bytes <= 0) return;
-    const std::byte* kept = ring_.keep(from_host, bytes, stream_);
+    const std::byte* kept = ring_.keep(from_host, bytes, queue_.stream);
     move(to, kept != nullptr ? kept : from_host, bytes, cudaMemcpyHostToDevice);
     if (kept == nullptr) finish();
   }
@@ -256,7 +295,7 @@ class CudaDevice final : public Device {
   void finish() override {
     const Turn turn(*this);
     stop_recording();
-    check(cudaStreamSynchronize(stream_), "waiting for it");
+    check(cudaStreamSynchronize(queue_.stream), "waiting for it");
     ring_.all_copied();
   }
   void copy(std::byte* to, const std::byte* from, int64_t bytes) override {
@@ -268,29 +307,34 @@ class CudaDevice final : public Device {
   bool can_record() const override { return true; }
   // Within a pass: its thread has the turn.
   void begin_recording() override {
-    is_recording = cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed) == cudaSuccess;
+    is_recording = cudaStreamBeginCapture(queue_.stream, cudaStreamCaptureModeRelaxed) == cudaSuccess;
     if (!is_recording) forget_last_error();
   }
   std::unique_ptr<Recording> end_recording() override {
     if (!is_recording) return nullptr;
     cudaGraphExec_t graph = recorded();
-    return graph != nullptr ? std::make_unique<CudaRecording>(graph, stream_, turns_) : nullptr;
+    return graph != nullptr ? std::make_unique<CudaRecording>(graph, queue_) : nullptr;
   }
   void stop_recording() noexcept {
     const Turn turn(*this);
     if (!is_recording) return;
     cudaGraphExec_t graph = recorded();
-    if (graph != nullptr) CudaRecording(graph, stream_, turns_).replay();
+    if (graph != nullptr) CudaRecording(graph, queue_).replay();
   }
 
  private:
   class Turn {
    public:
-    explicit Turn(CudaDevice& of) : held_(of.turns_) { choose_gpu(); }
+    explicit Turn(CudaDevice& of) : held_(of.queue_.turns) { choose_gpu(); }
 
    private:
     std::lock_guard<Turns> held_;
   };
+
+  void free_dropped() noexcept {
+    stop_recording();
+    queue_.dropped.free(queue_.stream);
+  }
 
   struct Memory {
     size_t free = 0, all = 0;
@@ -301,7 +345,7 @@ class CudaDevice final : public Device {
     return now;
   }
   void move(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind) {
-    check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream_), "copying");
+    check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, queue_.stream), "copying");
   }
 
   // Ends the recording.
@@ -309,15 +353,14 @@ class CudaDevice final : public Device {
     is_recording = false;
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t made = nullptr;
-    note(cudaStreamEndCapture(stream_, &graph));
+    note(cudaStreamEndCapture(queue_.stream, &graph));
     if (graph == nullptr) return nullptr;
     note(cudaGraphInstantiate(&made, graph, 0));
     note(cudaGraphDestroy(graph));
     return made;
   }
 
-  Turns turns_;
-  cudaStream_t stream_ = nullptr;  // lives as long as the program
+  Queue queue_;
   cudaMemPool_t pool_ = nullptr;
   UploadRing ring_;
 };
