@@ -108,8 +108,9 @@ MemoryNeed Runner::need(const Model& model, const Engine& engine, const RunOptio
     before = std::max(before, each.before);
   }
   const std::vector<KvLayout> own = kv_layouts(spec), across = source_layouts(spec);
-  need.cache = KvCache::bytes_for(own, options.cache, options.positions);
-  if (!across.empty()) need.cache += KvCache::bytes_for(across, options.cache, options.sources);
+  const auto bytes = engine.device().stream() != nullptr ? &KvCache::allocated_bytes : &KvCache::bytes_for;
+  need.cache = bytes(own, options.cache, options.positions);
+  if (!across.empty()) need.cache += bytes(across, options.cache, options.sources);
 
   // A dry pass: no kernels, an arena that only counts, and a cache of one chunk that is never written.
   Arena arena(engine.device(), 0, Arena::Mode::plan);

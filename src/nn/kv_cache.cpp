@@ -56,6 +56,12 @@ int64_t KvCache::bytes_for(std::span<const KvLayout> layers, DType dtype, int64_
   return bytes;
 }
 
+int64_t KvCache::allocated_bytes(std::span<const KvLayout> layers, DType dtype, int64_t positions) {
+  int64_t bytes = 0;
+  for (const KvLayout& l : layers) bytes += pages_for(positions) * page_bytes(l, dtype);
+  return bytes;
+}
+
 KvCache::Sequence& KvCache::sequence(Id id) {
   return const_cast<Sequence&>(std::as_const(*this).sequence(id));
 }

@@ -43,6 +43,8 @@ class KvCache {
 
   // Bytes of all pages that `positions` positions of one sequence need.
   static int64_t bytes_for(std::span<const KvLayout> layers, DType dtype, int64_t positions);
+  // Bytes a cache allocates: also pages that windows leave behind. The host takes those only once they are written.
+  static int64_t allocated_bytes(std::span<const KvLayout> layers, DType dtype, int64_t positions);
 
   using Id = int32_t;
   Id start();

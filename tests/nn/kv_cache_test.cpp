@@ -4,6 +4,7 @@
 
 #include "base/expect_error.h"
 #include "ops/ops.h"
+#include "support/guarded_device.h"
 #include "support/pass.h"
 
 namespace qkv {
@@ -152,6 +153,12 @@ TEST(KvCache, SizesAreThoseOfItsTensors) {
   EXPECT_EQ(KvCache::bytes_for(layers, DType::bf16, 40 * kPage), (whole * 10 + window) * 2)
       << "2 pages and 2 torn ones";
   EXPECT_EQ(KvCache::bytes_for(layers, DType::i8, 4 * kPage), whole + window + 2 * 4 * kPage * 2 * 2 * 4);
+  test::GuardedDevice device;
+  for (const DType dtype : {DType::bf16, DType::i8}) {
+    const int64_t before = device.taken;
+    const KvCache cache(device, layers, {.dtype = dtype, .positions = 40 * kPage});
+    EXPECT_EQ(device.taken - before, KvCache::allocated_bytes(layers, dtype, 40 * kPage)) << name_of(dtype);
+  }
   expect_error([] { KvCache(cpu_device(), {{1, 4, 4, 0}}, {.dtype = DType::i32, .positions = 5}); }, {"i32"});
   expect_error([] { KvCache(cpu_device(), {{1, 4, 4, 0}}, {.positions = 0}); }, {"0 positions"});
 }
