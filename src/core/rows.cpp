@@ -37,8 +37,8 @@ Rows Rows::make(Context& cx, std::vector<Segment> list, int64_t rows, int64_t ke
     QKV_CHECK(s.first_key >= 0 && s.keys >= 0 && (keys == kPaged || int64_t{s.first_key} + s.keys <= keys),
               "rows: segment ", n, " covers keys [", s.first_key, ", ", int64_t{s.first_key} + s.keys,
               ") but there are ", keys, Hint("segments see parts of the rows of k and v"));
-    QKV_CHECK(s.position >= 0 && int64_t{s.position} + s.rows <= kMostRows, "rows: segment ", n, " starts at position ", s.position,
-              " and has ", s.rows, " rows", Hint("positions are counted from 0, in i32"));
+    QKV_CHECK(int64_t{s.position} + s.rows <= kMostRows, "rows: segment ", n, " starts at position ", s.position,
+              " and has ", s.rows, " rows", Hint("positions are counted in i32"));
     for (int32_t r = 0; r < s.rows; ++r) {
       const auto row = static_cast<size_t>(s.first_row + r);
       QKV_CHECK(!taken[row], "rows: row ", row, " belongs to two segments, the second is ", n,

@@ -85,11 +85,6 @@ TEST(Rows, ArePackedWhereTheyLeaveNoRowAndNoKeyOver) {
   EXPECT_FALSE(Rows::make(p.cx, backwards, 6, 4).packed);
 }
 
-TEST(Rows, PositionsBeginAtZero) {
-  Pass p;
-  expect_error([&] { Rows::make(p.cx, {{.rows = 1, .keys = 2, .position = -1}}, 1, 2); }, {"segment 0", "position -1"});
-}
-
 TEST(Rows, AcrossUnequalBatchesAreRefused) {
   Pass p;
   const Rows two = Rows::batch(p.cx, 2, 3), three = Rows::batch(p.cx, 3, 3);

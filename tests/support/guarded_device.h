@@ -2,6 +2,8 @@
 // copy runs. An op that assumes CPU memory crashes on it.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <mutex>
 
@@ -53,12 +55,14 @@ struct GuardedEngine {
   Engine engine{guarded_kernels(), {.threads = 1, .device = &device}};
 };
 
-// What f(engine) gives on the guarded device and on the host.
+// What f(engine) gives on the guarded device and on the host. Every kernel runs within a pass, which has the device's turn.
 template <class F>
 auto on_both(const F& f) {
   const Engine host(kernels::ref::table(), {.threads = 1});
   GuardedEngine guarded;
-  return std::pair{f(guarded.engine), f(host)};
+  std::pair found{f(guarded.engine), f(host)};
+  EXPECT_EQ(guarded.device.outside_pass, 0) << "kernels outside of any pass";
+  return found;
 }
 
 }  // namespace qkv::test
