@@ -12,7 +12,7 @@ async function open(url, { width = 1400, scheme = "light", locale = "en-GB" } = 
   await page.goto(url);
   return page;
 }
-const patient = { timeout: 120000 };  // a slow machine is not a failure
+const patient = { timeout: 300000 };  // a slow machine is not a failure
 const stateIs = (page, door, state) => page.waitForSelector(`#${door} .job[data-state="${state}"]`, patient)
   .catch(async () => { throw new Error(`never ${state}: ${await page.textContent(`#${door} .job`)}`); });
 const press = (page, does, within = "") => page.click(`${within} [data-do="${does}"]`, patient);
