@@ -10,6 +10,7 @@
 #include "command.h"
 #include "inspect/heads/role_probe.h"
 #include "kernels/tables.h"
+#include "measure.h"
 #include "pass_cost.h"
 #include "random_model.h"
 #include "torch_peer.h"
