@@ -5,27 +5,17 @@
 
 #include "model/checkpoint/checkpoint.h"
 #include "support/guarded_device.h"
-#include "support/some_ids.h"
 #include "train/run_folder_support.h"
 
 namespace qkv {
 namespace train_reports_test {
-
-class FewTokens final : public TrainData {
- public:
-  TrainBatch micro_batch(int64_t, int64_t) const override {
-    return {.ids = test::some_ids(16, 1), .targets = test::some_ids(16, 2), .lengths = {16}, .counted = 16};
-  }
-  int64_t validation_batches() const override { return 0; }
-  TrainBatch validation_batch(int64_t) const override { return {}; }
-};
 
 TEST(TrainReports, SayWhichSamplesDoNotFit) {
   test::GuardedEngine device;
   Recipe recipe = test::some_recipe();
   recipe.sequence = 16;
   recipe.evaluate.samples = 2;
-  const FewTokens data;
+  const test::FewTokens data;
   const auto model = Checkpoint::open(test::golden("llama")).model(device.device, BlockWeights::decoded);
   Trainer trainer(device.engine, recipe, *model, data);
   const TrainReports reports(device.engine, recipe, trainer, data, (test::golden("tokenizers") / "unigram").string());

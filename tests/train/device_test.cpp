@@ -166,19 +166,10 @@ TEST(DeviceRuns, ALostDeviceLeavesTheLastCheckpoint) {
 
 // --- the plan --------------------------------------------------------------------------------------------------------
 
-class FewTokens final : public TrainData {
- public:
-  TrainBatch micro_batch(int64_t, int64_t) const override {
-    return {.ids = test::some_ids(16, 1), .targets = test::some_ids(16, 2), .lengths = {16}, .counted = 16};
-  }
-  int64_t validation_batches() const override { return 0; }
-  TrainBatch validation_batch(int64_t) const override { return {}; }
-};
-
 TEST(DevicePlan, IsHeldAgainstTheMemoryOfTheDevice) {
   Recipe recipe = test::some_recipe();
   recipe.batch_tokens = 16;
-  const FewTokens data;
+  const test::FewTokens data;
   GuardedEngine device;
   const auto model = Checkpoint::open(test::golden("llama")).model(device.device);
   device.device.free = int64_t{1} << 33;
@@ -196,7 +187,7 @@ TEST(DevicePlan, IsWhatARunTakesOfTheDevice) {
   GuardedEngine device;
   Recipe recipe = test::some_recipe();
   recipe.batch_tokens = 16;
-  const FewTokens data;
+  const test::FewTokens data;
   const auto model = Checkpoint::open(test::golden("llama")).model(device.device);
   const Trainer::Memory plan = Trainer::plan(device.engine, recipe, *model, data);
   Trainer trainer(device.engine, recipe, *model, data);
@@ -234,7 +225,7 @@ void expect_taken_as_planned(Comm& comm, int64_t micro_batches) {
   Recipe recipe = test::some_recipe();
   recipe.batch_tokens = 16 * micro_batches;
   recipe.micro_batches = micro_batches;
-  const FewTokens data;
+  const test::FewTokens data;
   const int64_t before = device.device.taken;
   const auto model = test::fresh_model(parse_json(R"({"model_type": "gpt2", "vocab_size": 5000, "n_positions": 16,
                                                       "n_embd": 8, "n_head": 2, "n_layer": 1, "attn_pdrop": 0,

@@ -1,4 +1,4 @@
-// A model in training whose state is a function of the step, and the contents of its run folder.
+// A recipe and data for tests, a model in training whose state is a function of the step, and the contents of its run folder.
 #pragma once
 
 #include <array>
@@ -7,6 +7,7 @@
 
 #include "model/checkpoint/checkpoint.h"
 #include "support/pass.h"
+#include "support/some_ids.h"
 #include "train/run_folder.h"
 
 namespace qkv::test {
@@ -19,6 +20,16 @@ inline Recipe some_recipe() {
                                 "test"),
                      "test");
 }
+
+// The same sixteen tokens in every micro-batch.
+class FewTokens final : public TrainData {
+ public:
+  TrainBatch micro_batch(int64_t, int64_t) const override {
+    return {.ids = some_ids(16, 1), .targets = some_ids(16, 2), .lengths = {16}, .counted = 16};
+  }
+  int64_t validation_batches() const override { return 0; }
+  TrainBatch validation_batch(int64_t) const override { return {}; }
+};
 
 using Bits = std::map<std::string, std::vector<uint32_t>>;
 
