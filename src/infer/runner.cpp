@@ -12,7 +12,8 @@
 namespace qkv {
 namespace {
 
-constexpr int64_t kMostRecorded = 64;  // rows of passes that are recorded: decoding
+// Passes that are recorded: decoding, a row for each of so many texts, or several rows of few (drafts, short texts).
+constexpr int64_t kMostRecorded = 256, kMostRecordedOfFew = 64;
 
 int64_t context_of(const ModelSpec& spec) {
   constexpr int64_t kUnlimited = int64_t{1} << 20;  // models such as T5 name no limit
@@ -282,7 +283,8 @@ Runner::Result Runner::pass(std::span<const Part> parts, Wanted what, Probe* pro
   // A recording is of short texts: their angles are not those of a long one.
   const auto reach = std::ranges::max_element(pages.rows.reach);
   const bool is_long = reach != pages.rows.reach.end() && uses_long_rope(*reach);
-  if (cx.probe != nullptr || is_long || std::ssize(ids) > kMostRecorded) return result(run());
+  const bool recorded = std::ssize(ids) <= (ids.size() == parts.size() ? kMostRecorded : kMostRecordedOfFew);
+  if (cx.probe != nullptr || is_long || !recorded) return result(run());
   PassRecorder::Key key{static_cast<int64_t>(Param::changes()),
                         arena_.used(),
                         std::ssize(ids),

@@ -17,7 +17,7 @@ const api::Batch kBatch{.texts = {{1, 5, 9, 4, 5, 9, 2}, {3, 7, 8}}};
 
 TEST(ApiTrainer, StepsAreThoseOfTrainStep) {
   const test::SmallModel small;
-  api::Trainer trainer(small.path(), {.threads = 1});
+  api::Trainer trainer(small.path(), {.device = api::Device::cpu, .threads = 1});
 
   const Checkpoint start = Checkpoint::open(small.path());
   const Engine engine(kernels::best_table(), {.threads = 1});

@@ -68,14 +68,30 @@ computes() {  # computes DEVICE TEXT: every command that has not been run yet; T
   device=$1 named=$2
   each_other 0 "$named" --device "$device"
 
-  serve_start "$reader" --device "$device"
+  serve_start "$reader" --look --device "$device"
   grep -q -- "$named" "$folder/err" || bad "serve: '$named' is not in: $(cat "$folder/err")"
   if command -v curl >/dev/null; then
-    answer=$(curl -sS -m 60 -H 'Content-Type: application/json' -d '{"prompt": "one", "max_tokens": 3}' \
-      "http://127.0.0.1:$port/v1/completions" 2>&1)
-    case $answer in *'"finish_reason"'*) ;; *) bad "serve --device $device: $answer" ;; esac
+    # Texts are the same while the page, which has a thread and caches of its own, looks at another one.
+    asked() { curl -sS -m 60 -H 'Content-Type: application/json' -d "$2" "http://127.0.0.1:$port$1" 2>&1; }
+    text() { asked /v1/completions '{"prompt": "one", "max_tokens": 200, "temperature": 0.8, "seed": 7}' | sed 's/.*"choices"//; s/"usage".*//'; }
+    alone=$(text)
+    case $alone in *'"finish_reason"'*) ;; *) bad "serve --device $device: $alone" ;; esac
+    look() { asked /page/look '{"text": "the cat sat on the mat"}'; }
+    look >"$folder/looked"
+    for _ in $(seq 600); do  # roles are measured once somebody looks, and are part of later answers
+      case $(curl -sS -m 60 "http://127.0.0.1:$port/page/models") in *'"roles":"measuring"'* | *'"roles":"none"'*) sleep 0.1 ;; *) break ;; esac
+    done
+    looked=$(look)
+    case $looked in *'"tokens"'*) ;; *) bad "the page on $device: $looked" ;; esac
+    for _ in 1 2 3 4 5 6; do
+      look >"$folder/looked" &
+      looks=$!
+      [ "$(text)" = "$alone" ] || bad "a text beside the page on $device is another one"
+      wait "$looks"
+      [ "$(cat "$folder/looked")" = "$looked" ] || bad "a look beside a text on $device is another one: $(cat "$folder/looked")"
+    done
   else
-    echo 'left out: a text of the server (no curl)'
+    echo 'left out: texts of the server (no curl)'
   fi
   serve_stop TERM
 

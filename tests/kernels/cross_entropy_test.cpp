@@ -99,6 +99,26 @@ TEST(CrossEntropyBlocks, OfLongRowsAgreeWithRefInDouble) {
   }
 }
 
+// Rows that a GPU's fast memory holds in several chunks, and more of them than it has blocks.
+TEST(CrossEntropyBlocks, OfRowsInChunksAreTheSameWhereLogitsAreComputedAgain) {
+  constexpr int64_t kLong = 33'001, kNarrow = 8, kMany = 600;
+  for (const Kernels* table : kernels::all_tables()) {
+    if (table == &kernels::ref::table()) continue;  // has no blocks
+    const auto gradients = [&](bool recompute) {
+      Pass pass({.kernels = table, .precision = Precision::bf16(), .threads = 2, .tape = true});
+      pass.cx.recompute_layers = recompute;
+      const Tensor x = pass.input(normals(1, kMany * kNarrow), {kMany, kNarrow}, DType::bf16);
+      const Param& w = pass.param("w", normals(2, kLong * kNarrow), {kLong, kNarrow});
+      std::vector<int32_t> targets;
+      for (int64_t r = 0; r < kMany; ++r) targets.push_back(static_cast<int32_t>(r * 54 % kLong));
+      const ops::Loss loss = ops::cross_entropy(pass.cx, x, w, pass.indices(targets, {kMany}), {.divisor = kMany});
+      pass.tape.backward(pass.cx, loss.loss);
+      return Result{to_host(loss.losses), to_host(pass.tape.gradient(x)), to_host(w.gradient()), {}};
+    };
+    EXPECT_TRUE(gradients(false) == gradients(true)) << table->name;
+  }
+}
+
 TEST(CrossEntropyBlocks, DependOnNeitherThreadsNorOtherRows) {
   for (const Kernels* table : kernels::all_tables()) {
     if (table == &kernels::ref::table()) continue;  // has no blocks

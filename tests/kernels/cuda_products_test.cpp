@@ -216,6 +216,8 @@ TEST_P(CudaProducts, OfF32HaveThemToo) {
 INSTANTIATE_TEST_SUITE_P(, CudaProducts,
                          ::testing::Values(Sizes{3, 2048, 21}, Sizes{12, 136, 50}, Sizes{30, 72, 131},  // few rows, and
                                            Sizes{61, 128, 196},  // columns that are not in whole packs
+                                           Sizes{65, 136, 50}, Sizes{192, 72, 131},
+                                           Sizes{256, 4480, 200},                    // 64 rows each
                                            Sizes{1, 4480, 72}, Sizes{31, 4480, 72},  // through the deepest rings
                                            Sizes{130, 64, 12},                       // of a set the first alone
                                            Sizes{300, 104, 136}, Sizes{129, 512, 1024}, Sizes{200, 72, 1032},

@@ -55,6 +55,11 @@ __device__ inline uint64_t read_once() {
   asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
   return policy;
 }
+__device__ inline uint64_t read_again() {
+  uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
 __device__ inline void load_tile(uint32_t to, const CUtensorMap* map, int x, int y, int z, uint32_t barrier,
                                  uint64_t policy) {
   asm volatile(
@@ -71,15 +76,16 @@ __device__ inline void load_bytes(uint32_t to, const void* from, int bytes, uint
                : "memory");
 }
 
-// The way back, of what ordinary stores wrote before fence_for_copies() and a barrier. wait_for_copies_out(): all that this
-// thread sent has been read.
+// The way back, of what ordinary stores wrote before fence_for_copies() and a barrier. wait_for_copies_out<N>(): all that this
+// thread sent has been read, but for the last N.
 __device__ inline void store_bytes(void* to, uint32_t from, int bytes) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\ncp.async.bulk.commit_group;" ::"l"(to),
                "r"(from), "r"(bytes)
                : "memory");
 }
+template <int N>
 __device__ inline void wait_for_copies_out() {
-  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
 }
 __device__ inline void fence_for_copies() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");

@@ -20,7 +20,12 @@ namespace {
 
 using namespace skinny;
 
-constexpr int kMostRows = 64, kThreadsEach = 160, kBarrierBytes = 512;
+constexpr int64_t up(int64_t size, int64_t each) {
+  return (size + each - 1) / each;
+}
+
+constexpr int kSliceRows = 64, kMostRows = 4 * kSliceRows, kThreadsEach = 160, kBarrierBytes = 512,
+              kMostBlocksAcross = 65535;  // of a grid
 
 // kAhead stages of weights are called for before the kernels ahead have ended. The copy engine brings things in turn, so that all of a
 // deep ring would keep x waiting where blocks begin late.
@@ -50,7 +55,8 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
   const auto full = [&](int s) { return barriers + 8 * s; };
   const auto empty = [&](int s) { return barriers + 8 * C::kStages + 8 * s; };
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int block = static_cast<int>(blockIdx.x);
+  constexpr bool kInSlices = C::kRows == kSliceRows;
+  const int block = static_cast<int>(blockIdx.y), first_m = kInSlices ? kSliceRows * static_cast<int>(blockIdx.x) : 0;
   const int piece = job.paired                                      ? 0
                     : job.count > 2 && block >= job.pieces[2].first ? 2
                     : job.count > 1 && block >= job.pieces[1].first ? 1
@@ -58,21 +64,21 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
   const int first_n = (block - job.pieces[piece].first) * (job.paired ? C::kTile / 2 : C::kTile);
   const int steps = (job.k + 64 * C::kBlocks - 1) / (64 * C::kBlocks);
 
-  const uint64_t once = read_once();
+  const uint64_t policy = kInSlices && gridDim.x > 1 ? read_again() : read_once();  // other slices read the same
   const auto load_w = [&](int step, int s) {
     const uint32_t to = base + s * C::kStage;
-    if (!job.apart) return load_tile(to, &job.w[piece], 0, first_n, step * C::kBlocks, full(s), once);
+    if (!job.apart) return load_tile(to, &job.w[piece], 0, first_n, step * C::kBlocks, full(s), policy);
     for (int b = 0; b < C::kBlocks; ++b) {
       const int x = (step * C::kBlocks + b) * 64;
-      load_tile(to + b * C::kWBytes, &job.w[piece], x, first_n, 0, full(s), once);
-      if (job.paired) load_tile(to + b * C::kWBytes + C::kWBytes / 2, &job.w[1], x, first_n, 0, full(s), once);
+      load_tile(to + b * C::kWBytes, &job.w[piece], x, first_n, 0, full(s), policy);
+      if (job.paired) load_tile(to + b * C::kWBytes + C::kWBytes / 2, &job.w[1], x, first_n, 0, full(s), policy);
     }
   };
   const auto load_x = [&](int step, int s) {
     const uint32_t to = base + s * C::kStage + C::kBlocks * C::kWBytes;
-    if (!job.apart) return load_tile(to, &job.x, 0, 0, step * C::kBlocks, full(s));
+    if (!job.apart) return load_tile(to, &job.x, 0, first_m, step * C::kBlocks, full(s));
     for (int b = 0; b < C::kBlocks; ++b) {
-      load_tile(to + b * C::kXBytes, &job.x, (step * C::kBlocks + b) * 64, 0, 0, full(s));
+      load_tile(to + b * C::kXBytes, &job.x, (step * C::kBlocks + b) * 64, first_m, 0, full(s));
     }
   };
   if (threadIdx.x == 128) {
@@ -111,8 +117,9 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
     return;
   }
   const Piece& p = job.pieces[job.paired ? 1 : piece];
-  const Finish<C::kTile + 4, C::kRows == 8 ? 1 : 4> finish(p, job.paired ? &job.pieces[0] : nullptr, job.m, first_n,
-                                                           job.paired ? C::kTileShift - 1 : C::kTileShift);
+  const int rows_here = kInSlices ? min(job.m - first_m, kSliceRows) : job.m;
+  const Finish<C::kTile + 4, C::kRows == 8 ? 1 : 4> finish(p, job.paired ? &job.pieces[0] : nullptr, first_m, rows_here,
+                                                           first_n, job.paired ? C::kTileShift - 1 : C::kTileShift);
 
   float sums[C::kRows / 2];
 #pragma unroll
@@ -176,14 +183,16 @@ bool run(const Exec& exec, Job& job, std::span<const LinearArgs> all) {
   int blocks = 0;
   for (size_t i = 0; i < all.size(); ++i) {
     job.pieces[i].first = blocks;
-    if (!job.paired || i == 0) blocks += (job.pieces[i].n + tile - 1) / tile;
+    if (!job.paired || i == 0) blocks += static_cast<int>(up(job.pieces[i].n, tile));
     if (!make_boxes(job.w[i], all[i].w, job.apart, tile, C::kBlocks)) return false;
   }
   if (!make_boxes(job.x, all[0].x, job.apart, C::kRows, C::kBlocks)) return false;
   static const bool prepared =
       cudaFuncSetAttribute(product_skinny<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kShared) == cudaSuccess;
   if (!prepared) return false;
-  launch<Early::recorded>(exec, product_skinny<C>, static_cast<unsigned>(blocks), kThreadsEach, C::kShared, job);
+  if (blocks > kMostBlocksAcross) return false;
+  const dim3 grid(static_cast<unsigned>(up(job.m, C::kRows)), static_cast<unsigned>(blocks));
+  launch<Early::recorded>(exec, product_skinny<C>, grid, kThreadsEach, C::kShared, job);
   return true;
 }
 
@@ -207,6 +216,13 @@ bool fits(const LinearArgs& a, const LinearArgs& first) {
          a.x.rows() > 0 && a.x.cols() > 0 && a.y.cols() > 0 && loads_well(a.x) && loads_well(a.w) && fits_plane(a.y) &&
          fits_plane(a.b) && fits_plane(e.gate) && fits_plane(e.pre) && fits_plane(e.residual) &&
          a.w.dim(0) < INT32_MAX / 2 && a.w.dim(1) < INT32_MAX / 2;
+}
+
+// Whether tiles of 128 x 128 keep two thirds of the multiprocessors busy: then they are faster than slices. What is gated has a
+// launch for each weight there.
+bool fills_processors(const Job& job, std::span<const LinearArgs> all, int64_t outputs) {
+  const int64_t across = up(job.paired ? all[0].y.cols() : outputs, 128);
+  return 3 * up(job.m, 128) * across > 2 * multiprocessors();
 }
 
 }  // namespace
@@ -235,6 +251,8 @@ bool products_of_few_rows(const Exec& exec, std::span<const LinearArgs> all) {
   };
   job.paired = all.size() == 2 && gated_by(1);
   job.apart = job.paired || job.k % 64 != 0;
+  const int64_t slices = up(job.m, kSliceRows);
+  if (slices > 1 && fills_processors(job, all, outputs)) return false;
   const bool fewest = outputs <= 2640 && !job.paired;  // tiles of 16 give every multiprocessor one
   if (job.m <= 8) {
     const bool one_wave = outputs <= 4224 && !job.paired && job.k >= 4096;  // long chains: a deep ring hides more
@@ -247,8 +265,8 @@ bool products_of_few_rows(const Exec& exec, std::span<const LinearArgs> all) {
       return job.k < 4096 ? run<Ring<16, 32, 2, 8>>(exec, job, all) : run<Ring<16, 32, 2, 16, 6>>(exec, job, all);
     return run<Ring<32, 32, 2, 6>, Ring<64, 32, 2, 4>>(exec, job, all, outputs);
   }
-  if (fewest) return run<Ring<16, 64, 2, 5>>(exec, job, all);
-  return run<Ring<32, 64, 2, 4>, Ring<64, 64, 2, 3>>(exec, job, all, outputs);
+  if (fewest && slices == 1) return run<Ring<16, 64, 2, 5>>(exec, job, all);
+  return run<Ring<32, 64, 2, 4>, Ring<64, 64, 2, 3>>(exec, job, all, slices * outputs);
 }
 
 }  // namespace qkv::kernels::cuda

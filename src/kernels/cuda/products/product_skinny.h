@@ -7,7 +7,8 @@
 
 namespace qkv::kernels::cuda {
 
-// As Kernels::linear_set; false if it does not take these operands: more than 64 rows, other dtypes, groups.
+// As Kernels::linear_set; false if it does not take these operands: more than 256 rows, or more than 64 where wide tiles are faster, other
+// dtypes, groups.
 bool products_of_few_rows(const Exec& exec, std::span<const LinearArgs> all);
 
 }  // namespace qkv::kernels::cuda

@@ -84,8 +84,9 @@ struct Plane {
   __device__ float rounded(float value) const {
     return narrow != 0 ? __bfloat162float(__float2bfloat16_rn(value)) : value;
   }
-  __device__ Plane held() const {
+  __device__ Plane held(int first_row = 0) const {  // of rows from there on
     Plane p = *this;
+    if (data != nullptr) p.data = at(first_row, 0);
     hold(p.data);
     hold(p.stride);
     hold(p.narrow);
@@ -107,22 +108,23 @@ struct Piece {
 template <int kStride, int kPack>
 struct Finish {
   Plane y, bias, other, gate_y, gate_bias;
-  int m, n, first_n, shift, thread;  // 1 << shift packs of columns
+  int first_m, m, n, first_n, shift, thread;  // 1 << shift packs of columns
   bool adds, paired;
   float first_other[kPack] = {};
 
-  __device__ Finish(const Piece& p, const Piece* gate, int rows, int first, int columns_shift)
-      : m(rows),
-        first_n(first),
+  __device__ Finish(const Piece& p, const Piece* gate, int first_row, int rows, int first_column, int columns_shift)
+      : first_m(first_row),
+        m(rows),
+        first_n(first_column),
         shift(columns_shift - (kPack == 4 ? 2 : 0)),
         thread(static_cast<int>(threadIdx.x)),
         paired(gate != nullptr) {
-    y = p.y.held();
+    y = p.y.held(first_m);
     bias = p.bias.held();
     adds = static_cast<bool>(p.residual);
-    other = (adds ? p.residual : p.gate).held();
+    other = (adds ? p.residual : p.gate).held(first_m);
     if (paired) {
-      gate_y = gate->y.held();
+      gate_y = gate->y.held(first_m);
       gate_bias = gate->bias.held();
     }
     n = p.n;
@@ -170,7 +172,7 @@ struct Finish {
   }
   // y = act(s) or gated(gate, s); s, and gates that come from this block, are rounded as if they had been stored.
   __device__ void through(const float* sums, const Piece& p) const {
-    const Plane pre = p.pre.held();
+    const Plane pre = p.pre.held(first_m);
     Gating form = p.form;
     if (!other) form.limit = form.shift = 0;  // an activation alone
 #pragma unroll 1

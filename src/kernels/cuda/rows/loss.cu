@@ -66,7 +66,7 @@ void losses_of(const Exec& exec, const CrossEntropyArgs& a, const Tensor& logits
     const int32_t target = rows.targets[r];
     const R at_target = target != rule.ignore ? rule.capped(static_cast<R>(row[target])) : R{0};
     const auto sums = rule.sums(row);
-    if (gradients) rule.gradients(row, row, sums.lse, target);
+    if (gradients) rule.gradients(row, sums.lse, target);
     if (threadIdx.x != 0) return;
     rows.losses[r] = rule.loss(target, at_target, sums);
     rows.lses[r] = sums.lse;
@@ -93,7 +93,7 @@ void turn_into_gradients(const Exec& exec, const CrossEntropyBackwardArgs& a, co
   const R* lses = a.lse.as<R>() + first;
   each_block<kHeadThreads>(exec, logits.dim(0), [=] __device__(int64_t r) {
     L* row = numbers + r * rule.stride;
-    rule.gradients(row, row, lses[r], targets[r]);
+    rule.gradients(row, lses[r], targets[r]);
   });
 }
 

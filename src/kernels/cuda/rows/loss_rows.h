@@ -73,11 +73,12 @@ struct HeadRule {
   };
 
   // The packs of this thread: f(first entry, capped logits). What lies past the vocabulary is -inf. Some packs are called for
-  // before the first is used, since f may write where it read.
-  template <class F>
-  __device__ __forceinline__ void each(const L* row, F f) const {
-    constexpr int kAtOnce = sizeof(L) == 2 ? 4 : 1, kStep = kPack * kHeadThreads;
-    for (int32_t first = kPack * static_cast<int32_t>(threadIdx.x); first < vocabulary; first += kAtOnce * kStep) {
+  // before the first is used, since f may write where it read: kChunk logits of all threads. done(first entry) follows each chunk.
+  static constexpr int kAtOnce = sizeof(L) == 2 ? 4 : 1, kStep = kPack * kHeadThreads, kChunk = kAtOnce * kStep;
+  template <class Done, class F>
+  __device__ __forceinline__ void each(const L* row, Done done, F f) const {
+    for (int32_t chunk = 0; chunk < vocabulary; chunk += kChunk) {
+      const int32_t first = chunk + kPack * static_cast<int32_t>(threadIdx.x);
       LogitPack<L> packs[kAtOnce];
 #pragma unroll
       for (int u = 0; u < kAtOnce; ++u) {
@@ -100,7 +101,13 @@ struct HeadRule {
         }
         f(v, x);
       }
+      done(chunk);
     }
+  }
+  template <class F>
+  __device__ __forceinline__ void each(const L* row, F f) const {
+    each(
+        row, [](int32_t) {}, f);
   }
 
   // Of a row: log of the sum of all exponentials, and the sum of all logits where smoothing needs it.
@@ -136,12 +143,13 @@ struct HeadRule {
     return loss;
   }
 
-  // The gradients of this thread's logits, read from `from`: those of the row's loss; zeros if its target is ignored.
-  __device__ __forceinline__ void gradients(const L* from, L* to, R lse, int32_t target) const {
+  // Logits become gradients of the row's loss, zeros if its target is ignored.
+  template <class Done>
+  __device__ __forceinline__ void gradients(L* row, R lse, int32_t target, Done done) const {
     const bool ignored = target == ignore;
     const R weight = 1 + 2 * z_loss * lse, everywhere = smoothing / static_cast<R>(vocabulary);
     const Exponential from_lse(lse);
-    each(from, [&](int32_t v, const R(&x)[kPack]) {
+    each(row, done, [&](int32_t v, const R(&x)[kPack]) {
       R d[kPack];
 #pragma unroll
       for (int i = 0; i < kPack; ++i) d[i] = from_lse(x[i]) * weight - everywhere;
@@ -159,8 +167,11 @@ struct HeadRule {
       }
       LogitPack<L> out;
       out.set(d);
-      out.write(to + v);
+      out.write(row + v);
     });
+  }
+  __device__ __forceinline__ void gradients(L* row, R lse, int32_t target) const {
+    gradients(row, lse, target, [](int32_t) {});
   }
 };
 
@@ -172,8 +183,9 @@ struct HeadRows {
   R *losses, *lses;
 };
 
-// Losses, and logits become their gradients, all in shared memory: the copy engine brings a row and takes it back, while the
-// other block of the processor looks at its own. On Hopper, where two rows fit.
+// Losses, and logits become their gradients, all in shared memory: the copy engine brings a row and takes it back in chunks, each
+// followed by the one that the next row has there, while the other block of the processor looks at its own. On Hopper, where two
+// rows fit.
 template <class R, class L>
 __global__ void __launch_bounds__(kHeadThreads, 2)
     losses_and_gradients(const __grid_constant__ HeadRule<R, L> rule, const __grid_constant__ HeadRows<R, L> of,
@@ -181,35 +193,46 @@ __global__ void __launch_bounds__(kHeadThreads, 2)
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) unsigned char row_bytes[];
   __shared__ uint64_t arrived;
+  constexpr int kChunk = HeadRule<R, L>::kChunk, kChunkBytes = kChunk * sizeof(L);
   const uint32_t here = shared_address(row_bytes), barrier = shared_address(&arrived);
   L* const row = reinterpret_cast<L*>(row_bytes);
   const bool copies = threadIdx.x == 0;
-  const auto load = [&](int64_t r) {
-    barrier_expect(barrier, static_cast<uint32_t>(bytes));
-    load_bytes(here, of.logits + r * rule.stride, bytes, barrier);
+  const auto bytes_of = [&](int32_t chunk) { return min(kChunkBytes, bytes - chunk * static_cast<int>(sizeof(L))); };
+  const auto load = [&](int64_t r, int32_t chunk) {
+    load_bytes(here + chunk * sizeof(L), of.logits + r * rule.stride + chunk, bytes_of(chunk), barrier);
   };
   wait_for_last();
   if (copies) {
     barrier_init(barrier, 1);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    if (blockIdx.x < count) load(blockIdx.x);
+    barrier_expect(barrier, static_cast<uint32_t>(bytes));
+    for (int32_t chunk = 0; chunk < rule.vocabulary; chunk += kChunk) load(blockIdx.x, chunk);
   }
   __syncthreads();
   uint32_t phase = 0;
   for (int64_t r = blockIdx.x; r < count; r += gridDim.x, phase ^= 1) {
     const int32_t target = of.targets[r];
+    const int64_t next = r + gridDim.x;
     barrier_wait(barrier, phase);
     const R at_target = target != rule.ignore ? rule.capped(static_cast<R>(row[target])) : R{0};
     const auto sums = rule.sums(row);
-    rule.gradients(row, row, sums.lse, target);
-    fence_for_copies();
-    __syncthreads();
+    int32_t last = 0;
+    rule.gradients(row, sums.lse, target, [&](int32_t chunk) {
+      fence_for_copies();
+      __syncthreads();
+      last = chunk;
+      if (!copies) return;
+      store_bytes(of.logits + r * rule.stride + chunk, here + chunk * sizeof(L), bytes_of(chunk));
+      if (next >= count) return;
+      if (chunk == 0) return barrier_expect(barrier, static_cast<uint32_t>(bytes));
+      wait_for_copies_out<1>();
+      load(next, chunk - kChunk);
+    });
     if (copies) {
-      store_bytes(of.logits + r * rule.stride, here, bytes);
       of.losses[r] = rule.loss(target, at_target, sums);
       of.lses[r] = sums.lse;
-      wait_for_copies_out();
-      if (r + gridDim.x < count) load(r + gridDim.x);
+      wait_for_copies_out<0>();
+      if (next < count) load(next, last);
     }
   }
 #endif
