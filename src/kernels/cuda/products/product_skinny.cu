@@ -40,8 +40,13 @@ struct Ring {
   static_assert(kShared <= 232448 && 16 * kStages <= kBarrierBytes);
 };
 
+// Rows that are not there cost the copy engine more than those that are, so a box of x has as many as there are, in whole eights.
+__host__ __device__ constexpr int in_eights(int rows) {
+  return (rows + 7) / 8 * 8;
+}
+
 struct Job {
-  CUtensorMap x, w[kMostInSet];
+  CUtensorMap x, short_x, w[kMostInSet];  // short_x: where rows are fewer than a tile has
   Piece pieces[kMostInSet];
   int count = 1, m = 0, k = 0;
   bool paired = false;  // piece 0 is the gate of piece 1: a block has as many rows of both
@@ -64,7 +69,9 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
   const int first_n = (block - job.pieces[piece].first) * (job.paired ? C::kTile / 2 : C::kTile);
   const int steps = (job.k + 64 * C::kBlocks - 1) / (64 * C::kBlocks);
 
-  const uint64_t policy = kInSlices && gridDim.x > 1 ? read_again() : read_once();  // other slices read the same
+  const int rows_here = kInSlices ? min(job.m - first_m, kSliceRows) : job.m, box_rows = in_eights(rows_here);
+  const bool is_short = C::kRows > 8 && box_rows < C::kRows;
+  const uint64_t policy = read_once();
   const auto load_w = [&](int step, int s) {
     const uint32_t to = base + s * C::kStage;
     if (!job.apart) return load_tile(to, &job.w[piece], 0, first_n, step * C::kBlocks, full(s), policy);
@@ -76,10 +83,14 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
   };
   const auto load_x = [&](int step, int s) {
     const uint32_t to = base + s * C::kStage + C::kBlocks * C::kWBytes;
-    if (!job.apart) return load_tile(to, &job.x, 0, first_m, step * C::kBlocks, full(s));
+    if (!job.apart && !is_short) return load_tile(to, &job.x, 0, first_m, step * C::kBlocks, full(s));
+    const CUtensorMap* from = is_short ? &job.short_x : &job.x;
     for (int b = 0; b < C::kBlocks; ++b) {
-      load_tile(to + b * C::kXBytes, &job.x, (step * C::kBlocks + b) * 64, first_m, 0, full(s));
+      load_tile(to + b * C::kXBytes, from, (step * C::kBlocks + b) * 64, first_m, 0, full(s));
     }
+  };
+  const auto expect = [&](int s) {
+    barrier_expect(full(s), C::kStage - (is_short ? C::kBlocks * (C::kRows - box_rows) * 128 : 0));
   };
   if (threadIdx.x == 128) {
     prefetch_map(&job.x);
@@ -89,7 +100,7 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
     }
     asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;" ::: "memory");
     for (int s = 0; s < C::kAhead && s < steps; ++s) {
-      barrier_expect(full(s), C::kStage);
+      expect(s);
       load_w(s, s);
     }
   }
@@ -100,13 +111,13 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
     if (lane != 0) return;
     for (int s = 0; s < C::kAhead && s < steps; ++s) load_x(s, s);
     for (int s = C::kAhead; s < C::kStages && s < steps; ++s) {
-      barrier_expect(full(s), C::kStage);
+      expect(s);
       load_w(s, s);
       load_x(s, s);
     }
     for (int step = C::kStages, s = 0, phase = 0; step < steps; ++step) {
       barrier_wait(empty(s), phase);
-      barrier_expect(full(s), C::kStage);
+      expect(s);
       load_w(step, s);
       load_x(step, s);
       if (++s == C::kStages) {
@@ -117,7 +128,6 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
     return;
   }
   const Piece& p = job.pieces[job.paired ? 1 : piece];
-  const int rows_here = kInSlices ? min(job.m - first_m, kSliceRows) : job.m;
   const Finish<C::kTile + 4, C::kRows == 8 ? 1 : 4> finish(p, job.paired ? &job.pieces[0] : nullptr, first_m, rows_here,
                                                            first_n, job.paired ? C::kTileShift - 1 : C::kTileShift);
 
@@ -186,7 +196,11 @@ bool run(const Exec& exec, Job& job, std::span<const LinearArgs> all) {
     if (!job.paired || i == 0) blocks += static_cast<int>(up(job.pieces[i].n, tile));
     if (!make_boxes(job.w[i], all[i].w, job.apart, tile, C::kBlocks)) return false;
   }
-  if (!make_boxes(job.x, all[0].x, job.apart, C::kRows, C::kBlocks)) return false;
+  const int rest = (job.m - 1) % C::kRows + 1;
+  if (!make_boxes(job.x, all[0].x, job.apart, C::kRows, C::kBlocks) ||
+      !make_boxes(job.short_x, all[0].x, true, in_eights(rest), 1)) {
+    return false;
+  }
   static const bool prepared =
       cudaFuncSetAttribute(product_skinny<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kShared) == cudaSuccess;
   if (!prepared) return false;
@@ -266,7 +280,7 @@ bool products_of_few_rows(const Exec& exec, std::span<const LinearArgs> all) {
     return run<Ring<32, 32, 2, 6>, Ring<64, 32, 2, 4>>(exec, job, all, outputs);
   }
   if (fewest && slices == 1) return run<Ring<16, 64, 2, 5>>(exec, job, all);
-  return run<Ring<32, 64, 2, 4>, Ring<64, 64, 2, 3>>(exec, job, all, slices * outputs);
+  return run<Ring<32, 64, 2, 4>, Ring<64, 64, 2, 3>>(exec, job, all, outputs);
 }
 
 }  // namespace qkv::kernels::cuda
