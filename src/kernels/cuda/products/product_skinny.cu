@@ -210,9 +210,10 @@ bool run(const Exec& exec, Job& job, std::span<const LinearArgs> all) {
   return true;
 }
 
+constexpr int64_t kFewOutputs = 6144;  // then smaller tiles, so that more multiprocessors have one
+
 template <class Few, class Many>
 bool run(const Exec& exec, Job& job, std::span<const LinearArgs> all, int64_t outputs) {
-  constexpr int64_t kFewOutputs = 6144;  // then smaller tiles, so that more multiprocessors have one
   return outputs <= kFewOutputs ? run<Few>(exec, job, all) : run<Many>(exec, job, all);
 }
 
@@ -232,11 +233,16 @@ bool fits(const LinearArgs& a, const LinearArgs& first) {
          a.w.dim(0) < INT32_MAX / 2 && a.w.dim(1) < INT32_MAX / 2;
 }
 
-// Whether tiles of 128 x 128 keep two thirds of the multiprocessors busy: then they are faster than slices. What is gated has a
-// launch for each weight there.
-bool fills_processors(const Job& job, std::span<const LinearArgs> all, int64_t outputs) {
-  const int64_t across = up(job.paired ? all[0].y.cols() : outputs, 128);
-  return 3 * up(job.m, 128) * across > 2 * multiprocessors();
+// Whether slices of 64 rows take less time than tiles of 128 x 128, which have a launch for each of two weights that are gated.
+// In us of an H200: slices wait for the cache that all share, a tile for what one multiprocessor can read.
+bool slices_are_faster(const Job& job, std::span<const LinearArgs> all, int64_t outputs) {
+  constexpr double kBytesInTime = 7.5e6, kTileStep = 0.55, kTileEnds = 9, kSliceEnds = 3;
+  const int64_t tile = outputs <= kFewOutputs ? 32 : 64, blocks = up(outputs, tile) * up(job.m, kSliceRows),
+                launches = job.paired ? 2 : 1, across = up(job.paired ? all[0].y.cols() : outputs, 128),
+                waves = launches * up(up(job.m, 128) * across, multiprocessors());
+  const double steps = static_cast<double>(job.k) / 64,
+               of_slices = kSliceEnds + steps * static_cast<double>(blocks * (tile + kSliceRows) * 128) / kBytesInTime;
+  return of_slices < static_cast<double>(waves) * (kTileEnds + steps * kTileStep);
 }
 
 }  // namespace
@@ -265,8 +271,8 @@ bool products_of_few_rows(const Exec& exec, std::span<const LinearArgs> all) {
   };
   job.paired = all.size() == 2 && gated_by(1);
   job.apart = job.paired || job.k % 64 != 0;
-  const int64_t slices = up(job.m, kSliceRows);
-  if (slices > 1 && fills_processors(job, all, outputs)) return false;
+  const bool one_slice = job.m <= kSliceRows;
+  if (!one_slice && !slices_are_faster(job, all, outputs)) return false;
   const bool fewest = outputs <= 2640 && !job.paired;  // tiles of 16 give every multiprocessor one
   if (job.m <= 8) {
     const bool one_wave = outputs <= 4224 && !job.paired && job.k >= 4096;  // long chains: a deep ring hides more
@@ -279,7 +285,7 @@ bool products_of_few_rows(const Exec& exec, std::span<const LinearArgs> all) {
       return job.k < 4096 ? run<Ring<16, 32, 2, 8>>(exec, job, all) : run<Ring<16, 32, 2, 16, 6>>(exec, job, all);
     return run<Ring<32, 32, 2, 6>, Ring<64, 32, 2, 4>>(exec, job, all, outputs);
   }
-  if (fewest && slices == 1) return run<Ring<16, 64, 2, 5>>(exec, job, all);
+  if (fewest && one_slice) return run<Ring<16, 64, 2, 5>>(exec, job, all);
   return run<Ring<32, 64, 2, 4>, Ring<64, 64, 2, 3>>(exec, job, all, outputs);
 }
 
