@@ -60,15 +60,20 @@ bool backward_wgmma(const Exec& exec, const AttentionBackwardArgs& a) {
                     .width = width};
   if (all_short(in) && in.dropout.p == 0 && find_short_wgmma(exec, pass, maps, in.segments.dim(0))) return true;
   Exec rest = exec;  // with the scratch that a mask leaves
-  DropMemory memory(stream_of(exec));
+  StreamMemory memory(exec), more(exec);
   if (in.dropout.p != 0) {
     pass.drop = find_drop_mask(rest, in, memory);
     if (pass.drop.words == nullptr) return false;
   }
-  pass.plan = place_plan(rest.scratch.data(), in, dq_tile_rows(width));
+  std::byte* place = rest.scratch.data();
+  pass.plan = place_plan(place, in, dq_tile_rows(width));
   const int64_t stats_bytes = in.q.dim(1) * pass.plan.blocks() * kBlock * static_cast<int64_t>(sizeof(float2));
-  if (pass.plan.bytes + stats_bytes > rest.scratch.count()) return false;
-  pass.stats = reinterpret_cast<float2*>(rest.scratch.data() + pass.plan.bytes);
+  if (pass.plan.bytes + stats_bytes > rest.scratch.count()) {
+    place = more.take(pass.plan.bytes + stats_bytes);
+    if (place == nullptr) return false;
+    pass.plan = place_plan(place, in, dq_tile_rows(width));
+  }
+  pass.stats = reinterpret_cast<float2*>(place + pass.plan.bytes);
   const GradientViews out{.dq = GradView(a.dq), .dk = GradView(a.dk), .dv = GradView(a.dv), .delta = View(a.delta)};
   make_plan(exec, in, out, pass.plan);
   find_dq_wgmma(exec, pass, maps);

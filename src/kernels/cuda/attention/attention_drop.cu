@@ -65,19 +65,7 @@ __global__ void __launch_bounds__(kMaskThreads) drop_mask(const __grid_constant_
 
 }  // namespace
 
-DropMemory::~DropMemory() {
-  if (data_ == nullptr) return;
-  cudaFreeAsync(data_, stream_);
-  note_launch();
-}
-
-std::byte* DropMemory::take(int64_t bytes) {
-  if (cudaMallocAsync(&data_, static_cast<size_t>(bytes), stream_) != cudaSuccess) data_ = nullptr;
-  note_launch();
-  return static_cast<std::byte*>(data_);
-}
-
-DropMask find_drop_mask(Exec& exec, const AttentionInput& in, DropMemory& memory) {
+DropMask find_drop_mask(Exec& exec, const AttentionInput& in, StreamMemory& memory) {
   const int64_t rows = in.q.dim(0), heads = in.q.dim(1), blocks = (in.longest_keys + kBlock - 1) / kBlock,
                 stride = (rows + 15) / 16 * 16, words = heads * blocks * stride + kDropSpare;
   if (blocks == 0 || words > INT32_MAX) return {};

@@ -8,6 +8,7 @@
 #include <cuda_runtime.h>
 
 #include "core/kernels.h"
+#include "kernels/cuda/stream_memory.h"
 
 namespace qkv::kernels::cuda {
 
@@ -53,24 +54,8 @@ __device__ __forceinline__ void drop(uint32_t (&p)[4][4], uint32_t kept) {
   }
 }
 
-// Memory of a mask that is too large for scratch; it goes back when the kernels that were launched meanwhile have ended.
-class DropMemory {
- public:
-  explicit DropMemory(cudaStream_t stream) : stream_(stream) {}
-  DropMemory(const DropMemory&) = delete;
-  DropMemory& operator=(const DropMemory&) = delete;
-  ~DropMemory();
-
-  std::byte* take(int64_t bytes);  // null where there is none: then the next download throws
-
- private:
-  cudaStream_t stream_;
-  void* data_ = nullptr;
-};
-
 // Finds the mask of a call with dropout. It lies at the end of exec.scratch, which is then so much shorter, or, where less
-// than an eighth would be left for the forms themselves, in `memory`: which form a row takes never depends on how many rows
-// there are. Without words where there are no keys.
-DropMask find_drop_mask(Exec& exec, const AttentionInput& in, DropMemory& memory);
+// than an eighth would be left for the forms themselves, in `memory`. Without words where there are no keys.
+DropMask find_drop_mask(Exec& exec, const AttentionInput& in, StreamMemory& memory);
 
 }  // namespace qkv::kernels::cuda

@@ -112,7 +112,7 @@ bool attend_fast(const Exec& exec, const AttentionArgs& a) {
   if (!takes(a)) return false;
   FastAttention f = fast(a);
   Exec rest = exec;  // with the scratch that a mask leaves
-  DropMemory memory(stream_of(exec));
+  StreamMemory memory(exec);
   if (a.in.dropout.p != 0) {
     if (f.options || f.stats || f.table != nullptr) return false;
     f.drop = find_drop_mask(rest, a.in, memory);
