@@ -11,32 +11,6 @@
 
 namespace qkv::kernels {
 
-#ifndef QKV_WITH_CUDA
-namespace cuda {
-
-bool available(const char** why) {
-  if (why != nullptr) *why = "this program was built without kernels for NVIDIA GPUs";
-  return false;
-}
-
-const Kernels& table() {
-  const char* why = nullptr;
-  available(&why);
-  QKV_FAIL("there is no GPU to use: ", why,
-           Hint("where nvcc is, build it with  cmake --preset release -DQKV_CUDA=ON; or use --device cpu"));
-}
-
-std::string gpu_name() {
-  return "";
-}
-
-std::string gpu_id() {
-  return "";
-}
-
-}  // namespace cuda
-#endif
-
 std::span<const Kernels* const> all_tables() {
   static const std::vector<const Kernels*> tables = [] {
     std::vector<const Kernels*> all{&ref::table()};

@@ -6,6 +6,7 @@
 
 #include "core/formulas.h"
 #include "core/kernels.h"
+#include "kernels/cuda/ptx.h"
 
 namespace qkv::kernels::cuda {
 
@@ -19,11 +20,6 @@ inline constexpr R kLog2EAs = static_cast<R>(1.44269504088896340736);
 inline constexpr float kLog2E = kLog2EAs<float>;
 
 // exp(x) by one instruction of the multi-function unit: within 2^-21 for |x| < 8, less exact the larger |x|.
-__device__ inline float fast_exp2(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 __device__ inline float fast_exp(float x) {
   return fast_exp2(x * kLog2E);
 }
@@ -32,9 +28,7 @@ __device__ inline float fast_exp(float x) {
 template <class R>
 __device__ R sigmoid2(R x) {
   if constexpr (sizeof(R) == sizeof(float)) {
-    float y;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(1 + fast_exp2(-x)));
-    return y;
+    return fast_inverse(1 + fast_exp2(-x));
   } else {
     return 1 / (1 + exp2(-x));
   }

@@ -9,6 +9,7 @@
 
 #include "kernels/cuda/access.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/ptx.h"
 
 namespace qkv::kernels::cuda {
 
@@ -25,15 +26,21 @@ inline cudaStream_t stream_of(const Exec& exec) {
 struct Recorded {
   bool value;
 };
-__device__ inline void let_next_start(Recorded recorded = {true}) {
-#if __CUDA_ARCH__ >= 900
-  if (recorded.value) asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
+__device__ inline void let_next_start(Recorded recorded) {
+  if (recorded.value) let_next_start();
 }
-__device__ inline void wait_for_last() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
+
+// Launches a kernel that begins when the one before it has ended.
+template <class Kernel, class... Args>
+void launch_after(cudaStream_t stream, Kernel* kernel, dim3 grid, int threads, size_t shared_bytes,
+                  const Args&... args) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  cudaLaunchKernelEx(&config, kernel, args...);
+  note_launch();
 }
 
 template <class Kernel>

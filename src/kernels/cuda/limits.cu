@@ -1,8 +1,9 @@
 #include "base/error.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/limits.h"
-#include "kernels/cuda/tma.h"
+#include "kernels/cuda/ptx.h"
 #include "kernels/cuda/wgmma.h"
+#include "kernels/cuda/wgmma_layout.h"
 #include "kernels/tables.h"
 
 namespace qkv::kernels::cuda {
@@ -15,14 +16,14 @@ constexpr int kChains = 8, kSteps = 1 << 15;                               // of
 
 // Two warpgroups a multiprocessor multiply the same random tiles over and over.
 __global__ void __launch_bounds__(128 * kWarpgroups, 1) products(float* sink) {
-  extern __shared__ uint8_t raw[];
+  uint8_t* const raw = dynamic_shared();
   const uint32_t base = (shared_address(raw) + 1023) & ~1023U;
   auto* words = reinterpret_cast<uint32_t*>(raw + (base - shared_address(raw)));
   for (uint32_t i = threadIdx.x; i < kOperandBytes / 4; i += blockDim.x) {
     const uint32_t bits = (i + 1) * 0x9E3779B9U;  // two bf16 near 1, of any sign
     words[i] = (bits & 0x807F807FU) | 0x3F803F80U;
   }
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  fence_for_copies();
   __syncthreads();
   const uint64_t a = tile_descriptor(base + threadIdx.x / 128 * kTileBytes, 16, 1024);
   const uint64_t b = tile_descriptor(base + kWarpgroups * kTileBytes, 16, 1024);
@@ -31,7 +32,7 @@ __global__ void __launch_bounds__(128 * kWarpgroups, 1) products(float* sink) {
   for (int i = 0; i < kProducts; ++i) {
     wgmma_fence();
 #pragma unroll
-    for (int s = 0; s < 4; ++s) Wgmma<kColumns>::multiply<0, 0>(sums, a + 2 * s, b + 2 * s, i > 0 || s > 0);
+    for (int s = 0; s < 4; ++s) multiply_shared(sums, a + 2 * s, b + 2 * s, i > 0 || s > 0);
     wgmma_commit();
     wgmma_wait<0>();
   }
@@ -110,8 +111,8 @@ double bf16_operations_per_second() {
   const bool fits = cudaFuncSetAttribute(products, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared) == cudaSuccess;
   QKV_CHECK(fits, "the GPU refused ", kShared, " bytes of shared memory", Hint("this needs a Hopper GPU"));
   const double seconds = seconds_of([&](cudaStream_t stream) {
-    products<<<static_cast<unsigned>(multiprocessors()), 128 * kWarpgroups, kShared, stream>>>(sink.as<float>());
-    note_launch();
+    launch_after(stream, products, static_cast<unsigned>(multiprocessors()), 128 * kWarpgroups, kShared,
+                 sink.as<float>());
   });
   return 2.0 * 64 * kColumns * 64 * kProducts * kWarpgroups * multiprocessors() / seconds;
 }
@@ -120,8 +121,7 @@ double f32_operations_per_second() {
   const OwnMemory sink(sizeof(float));
   const int blocks = 8 * multiprocessors();
   const double seconds = seconds_of([&](cudaStream_t stream) {
-    multiply_adds<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(sink.as<float>(), 0.5F);
-    note_launch();
+    launch_after(stream, multiply_adds, static_cast<unsigned>(blocks), kThreads, 0, sink.as<float>(), 0.5F);
   });
   return 2.0 * kChains * kSteps * kThreads * blocks / seconds;
 }

@@ -1,4 +1,4 @@
-// What the copy engine needs to know of a tensor (tma.h).
+// What the copy engine needs to know of a tensor (ptx.h).
 #pragma once
 
 #include <cuda.h>

@@ -106,10 +106,8 @@ Found find(const Exec& exec, int64_t packs, const Check& check) {
   const Found nothing{0, kNone};
   if (packs == 0) return nothing;
   constexpr int64_t kMost = 2048;
-  find_kernel<N>
-      <<<static_cast<unsigned>(std::min((packs + kThreads - 1) / kThreads, kMost)), kThreads, 0, stream_of(exec)>>>(
-          packs, check, on_host);
-  note_launch();
+  const auto grid = static_cast<unsigned>(std::min((packs + kThreads - 1) / kThreads, kMost));
+  launch_after(stream_of(exec), find_kernel<N, Check>, grid, kThreads, 0, packs, check, on_host);
   const bool done = on_host != nullptr && cudaStreamSynchronize(stream_of(exec)) == cudaSuccess;
   note_launch();
   return done ? *on_host : nothing;

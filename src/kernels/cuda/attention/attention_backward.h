@@ -15,8 +15,9 @@
 
 #include "kernels/cuda/attention/attention_drop.h"
 #include "kernels/cuda/attention/attention_tiles.h"
-#include "kernels/cuda/attention/wgmma_attention.h"
-#include "kernels/cuda/tma.h"
+#include "kernels/cuda/ptx.h"
+#include "kernels/cuda/wgmma.h"
+#include "kernels/cuda/wgmma_layout.h"
 
 namespace qkv::kernels::cuda {
 

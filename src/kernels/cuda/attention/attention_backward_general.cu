@@ -5,6 +5,7 @@
 // query heads and rows in order. What a row does not see is left out.
 #include "kernels/cuda/attention/attention_gradient.h"
 #include "kernels/cuda/attention/attention_tiles.h"
+#include "kernels/cuda/ptx.h"
 
 namespace qkv::kernels::cuda {
 namespace {
@@ -133,14 +134,12 @@ __device__ void put(const GradView& grad, int64_t first, int64_t head, int count
   }
 }
 
-extern __shared__ __align__(16) uint8_t shared_bytes[];
-
 // Half a tile of rows, one head, 128 columns.
 template <class R>
 __global__ void __launch_bounds__(kThreads)
     dq_general(const __grid_constant__ BackwardView a, const __grid_constant__ GradView dq, const TilePlan plan,
                const Sight sight) {
-  auto& sh = *reinterpret_cast<Shared<R>*>(shared_bytes);
+  auto& sh = *reinterpret_cast<Shared<R>*>(dynamic_shared());
   const int index = static_cast<int>(blockIdx.x / 2), half = blockIdx.x % 2 * kSide;
   if (index >= plan.counts[0]) return;
   const RowTile tile = plan.row_tiles[index];
@@ -165,7 +164,7 @@ template <class R>
 __global__ void __launch_bounds__(kThreads)
     dk_dv_general(const __grid_constant__ BackwardView a, const __grid_constant__ GradView dk,
                   const __grid_constant__ GradView dv, const TilePlan plan, const Sight sight) {
-  auto& sh = *reinterpret_cast<Shared<R>*>(shared_bytes);
+  auto& sh = *reinterpret_cast<Shared<R>*>(dynamic_shared());
   const int index = static_cast<int>(blockIdx.x / 2), half = blockIdx.x % 2 * kSide;
   if (index >= plan.counts[1]) return;
   const KeyTile tile = plan.key_tiles[index];
@@ -217,13 +216,11 @@ void run(const Exec& exec, const AttentionBackwardArgs& args) {
   const cudaStream_t stream = stream_of(exec);
   if (args.dq && plan.most_row_tiles > 0) {
     const dim3 blocks = grid(plan.most_row_tiles, in.q.dim(1), in.q.dim(2));
-    dq_general<R><<<blocks, kThreads, kBytes, stream>>>(a, dq, plan, sight);
-    note_launch();
+    launch_after(stream, dq_general<R>, blocks, kThreads, kBytes, a, dq, plan, sight);
   }
   if ((args.dk || args.dv) && plan.most_key_tiles > 0) {
     const dim3 blocks = grid(plan.most_key_tiles, in.k.dim(1), std::max(in.k.dim(2), in.v.dim(2)));
-    dk_dv_general<R><<<blocks, kThreads, kBytes, stream>>>(a, dk, dv, plan, sight);
-    note_launch();
+    launch_after(stream, dk_dv_general<R>, blocks, kThreads, kBytes, a, dk, dv, plan, sight);
   }
 }
 

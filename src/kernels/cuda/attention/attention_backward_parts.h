@@ -13,58 +13,17 @@ __device__ void load_head(uint32_t to, const CUtensorMap* map, int head, int row
   for (int d = 0; d < D / 64; ++d) load_tile(to + d * kPanel, map, d * 64, head, row, barrier);
 }
 
-template <int kCount>
-__device__ __forceinline__ void more_registers() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
-}
-template <int kCount>
-__device__ __forceinline__ void fewer_registers() {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
-}
-
 // LSE and delta are f32.
 __device__ __forceinline__ float& number_at(const View& v, int64_t row, int head) {
   return reinterpret_cast<float*>(v.data)[v.at(row, head)];
 }
 
-// Sums of a product are neither read nor written across this point.
-template <int N>
-__device__ __forceinline__ void hold(float (&x)[N]) {
-#pragma unroll
-  for (int i = 0; i < N; ++i) asm volatile("" : "+f"(x[i])::"memory");
-}
-
-__device__ __forceinline__ float exp2_of(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-__device__ __forceinline__ float4 shared_float4(uint32_t at) {
-  float4 v;
-  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(at));
-  return v;
-}
-
-__device__ __forceinline__ int shared_int(uint32_t at) {
-  int v;
-  asm volatile("ld.shared.s32 %0, [%1];" : "=r"(v) : "r"(at));
-  return v;
-}
-__device__ __forceinline__ uint32_t shared_byte(uint32_t at) {
-  uint32_t v;
-  asm volatile("ld.shared.u8 %0, [%1];" : "=r"(v) : "r"(at));
-  return v;
-}
-__device__ __forceinline__ void put_shared(uint32_t at, int v) {
-  asm volatile("st.shared.s32 [%0], %1;" ::"r"(at), "r"(v) : "memory");
-}
 __device__ __forceinline__ Sight::Interval shared_interval(uint32_t at) {
-  Sight::Interval v;
-  asm volatile("ld.shared.v2.s32 {%0, %1}, [%2];" : "=r"(v.begin), "=r"(v.end) : "r"(at));
-  return v;
+  const int2 v = shared_int2(at);
+  return {v.x, v.y};
 }
 __device__ __forceinline__ void put_shared(uint32_t at, Sight::Interval v) {
-  asm volatile("st.shared.v2.s32 [%0], {%1, %2};" ::"r"(at), "r"(v.begin), "r"(v.end) : "memory");
+  put_shared(at, make_int2(v.begin, v.end));
 }
 
 __device__ __forceinline__ uint32_t pack_pair(float low, float high) {
@@ -93,10 +52,7 @@ struct Left {
 #pragma unroll
       for (int k = 0; k < D / 16; ++k) {
         const uint32_t at = from + k / 4 * kPanel + row * 128 + ((2 * (k % 4) + lane / 16) ^ (row % 8)) * 16;
-        uint32_t(&f)[4] = fragments[k];
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(f[0]), "=r"(f[1]), "=r"(f[2]), "=r"(f[3])
-                     : "r"(at));
+        read_fragments(fragments[k], at);
       }
     }
   }
@@ -130,9 +86,9 @@ __device__ __forceinline__ void drop_keys(uint32_t (&p)[4][4], uint32_t kept) {
 #pragma unroll
   for (int i = 0; i < 16; ++i) {
     const uint32_t tops = kept << (7 - i % 8);
-    uint32_t factor;
-    asm("prmt.b32 %0, %1, 0, %2;" : "=r"(factor) : "r"(tops), "r"(i < 8 ? 0xaa88 : 0xbb99));
-    asm("mul.rn.bf16x2 %0, %0, %1;" : "+r"(p[i / 4][i % 4]) : "r"(factor & 0x3f803f80U));
+    const uint32_t factor = permute_bytes(tops, i < 8 ? 0xaa88 : 0xbb99) & 0x3f803f80U;
+    uint32_t& pair = p[i / 4][i % 4];
+    pair = multiply_pairs(pair, factor);
   }
 }
 
@@ -152,7 +108,7 @@ __device__ __forceinline__ void hide(float (&x)[32], const Sight::Interval (&see
 }
 
 __device__ __forceinline__ void group_barrier(int warpgroup) {
-  asm volatile("barrier.cta.sync %0, 128;" ::"r"(1 + warpgroup) : "memory");
+  meet_singly<128>(1 + warpgroup);
 }
 
 __device__ __forceinline__ uint32_t full_exponents(uint32_t pair) {
@@ -176,12 +132,11 @@ __device__ __forceinline__ void drop_nan(uint32_t from, uint32_t to) {
 #pragma unroll 1
   for (int i = 0; i < kVectors * 4; ++i) {
     const uint32_t at = (i * kOf + threadIdx.x % kOf) * 4;
-    uint32_t pair;
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(pair) : "r"(from + at));
+    uint32_t pair = shared_uint(from + at);
     const uint32_t bad = full_exponents(pair);
     if ((bad & 0x8000U) != 0) pair &= 0xffff0000U;
     if ((bad & 0x80000000U) != 0) pair &= 0x0000ffffU;
-    asm volatile("st.shared.u32 [%0], %1;" ::"r"(to + at), "r"(pair) : "memory");
+    put_shared(to + at, pair);
   }
   fence_for_copies();
 }
@@ -192,13 +147,7 @@ template <int D>
 __device__ __forceinline__ uint32_t without_nan(uint32_t from, uint32_t to, int warpgroup) {
   constexpr int kVectors = D / 64 * kPanel / 16 / 128;
   const uint32_t found = find_nan<128, kVectors>(from);
-  int any;
-  asm volatile(
-      "{\n.reg .pred p, q;\nsetp.ne.u32 p, %1, 0;\nbarrier.cta.red.or.pred q, %2, 128, p;\nselp.s32 %0, 1, 0, q;\n}\n"
-      : "=r"(any)
-      : "r"(found), "r"(1 + warpgroup)
-      : "memory");
-  if (any == 0) return from;
+  if (!meet_and_ask<128>(1 + warpgroup, found)) return from;
   drop_nan<128, kVectors>(from, to);
   group_barrier(warpgroup);
   return to;

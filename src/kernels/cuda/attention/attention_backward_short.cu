@@ -26,7 +26,7 @@ struct ShortTask {
 __global__ void __launch_bounds__(kShortThreads, kShortTogether)
     find_short(const __grid_constant__ BackwardMaps maps, const __grid_constant__ BackwardPass pass, int tasks,
                float* kept, bool backwards) {
-  extern __shared__ uint8_t raw[];
+  uint8_t* const raw = dynamic_shared();
   const uint32_t q_at = (shared_address(raw) + 1023) & ~1023U, dz_at = q_at + kHeadBytes, k_at = dz_at + kHeadBytes,
                  v_at = k_at + kHeadBytes, between = v_at + kHeadBytes, seen_of_all = between + 4 * kPanel,
                  seen_at = seen_of_all + 16 * threadIdx.x, keys_full = seen_of_all + 16 * kShortThreads,
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kShortThreads, kShortTogether)
   if (threadIdx.x == 0) {
     barrier_init(keys_full, 1);
     barrier_init(rows_full, 1);
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    fence_for_barriers();
   }
   wait_for_last();
   __syncthreads();
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kShortThreads, kShortTogether)
       wgmma_wait<1>();
       hold(p);
 #pragma unroll
-      for (int e = 0; e < kSums; ++e) p[e] = exp2_of(fmaf(p[e], by, -lse[e / 2 % 2]));
+      for (int e = 0; e < kSums; ++e) p[e] = fast_exp2(fmaf(p[e], by, -lse[e / 2 % 2]));
       const auto hide_unseen = [&] {
         if (whole) return;
         const Sight::Interval seen[2] = {shared_interval(seen_at), shared_interval(seen_at + 8)};

@@ -15,8 +15,7 @@ __device__ void blank_heads(const FastAttention& f, int row, int from, int to) {
 template <int kWidth, bool kDrop, bool kPlain>
 __global__ void __launch_bounds__(kBlockThreads, kBlocksEach<kWidth>)
     attend_row(const __grid_constant__ FastAttention f, const __grid_constant__ RowPlan plan) {
-  extern __shared__ __align__(128) uint8_t raw[];
-  RowBlock<kWidth, kDrop, kPlain> block(f, plan, *reinterpret_cast<Shared<kWidth>*>(raw));
+  RowBlock<kWidth, kDrop, kPlain> block(f, plan, *reinterpret_cast<Shared<kWidth>*>(dynamic_shared<128>()));
   const bool all = plan.which == RowsOf::all, in_sequences = plan.which == RowsOf::marked_short,
              marked = plan.which == RowsOf::marked || in_sequences;
   if (!all) wait_for_last();

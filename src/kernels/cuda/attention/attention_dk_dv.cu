@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     find_dk_dv(const __grid_constant__ BackwardMaps maps, const __grid_constant__ BackwardPass pass) {
   constexpr int D = C::D, kStages = C::kStages;
   __shared__ DkDvTask tasks[2];
-  extern __shared__ uint8_t raw[];
+  uint8_t* const raw = dynamic_shared();
   const uint32_t base = (shared_address(raw) + 1023) & ~1023U, v_at = base + C::kTile, ring = v_at + C::kTile,
                  stats_at = ring + kStages * C::kStage, mask_at = stats_at + kStages * C::kStats,
                  seen_of_all = mask_at + kStages * C::kMask, barriers = seen_of_all + 128 * 16;
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
       barrier_init(full(s), 1);
       barrier_init(empty(s), 4);
     }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    fence_for_barriers();
   }
   wait_for_last();
   __syncthreads();
@@ -168,10 +168,10 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
 #pragma unroll
       for (int n = 0; n < 8; ++n) {
         const float4 two = shared_float4(stats + n * 64);
-        p[4 * n] = exp2_of(fmaf(of[4 * n], by, -two.x));
-        p[4 * n + 1] = exp2_of(fmaf(of[4 * n + 1], by, -two.z));
-        p[4 * n + 2] = exp2_of(fmaf(of[4 * n + 2], by, -two.x));
-        p[4 * n + 3] = exp2_of(fmaf(of[4 * n + 3], by, -two.z));
+        p[4 * n] = fast_exp2(fmaf(of[4 * n], by, -two.x));
+        p[4 * n + 1] = fast_exp2(fmaf(of[4 * n + 1], by, -two.z));
+        p[4 * n + 2] = fast_exp2(fmaf(of[4 * n + 2], by, -two.x));
+        p[4 * n + 3] = fast_exp2(fmaf(of[4 * n + 3], by, -two.z));
       }
     };
     if constexpr (C::kEarly) {

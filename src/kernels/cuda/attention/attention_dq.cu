@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     find_dq(const __grid_constant__ BackwardMaps maps, const __grid_constant__ BackwardPass pass) {
   constexpr int D = C::D, kStages = C::kStages, kGroups = C::kGroups, kSlots = C::kSlots;
   __shared__ DqTask tasks[kTasks];
-  extern __shared__ uint8_t raw[];
+  uint8_t* const raw = dynamic_shared();
   const uint32_t base = (shared_address(raw) + 1023) & ~1023U, ring = base + kSlots * C::kSlot,
                  spare = ring + kStages * C::kStage, seen_at = spare + C::kSpare + 16 * threadIdx.x,
                  barriers = spare + C::kSpare + C::kSeen;
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
       barrier_init(full(s), 1);
       barrier_init(empty(s), kGroups);
     }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    fence_for_barriers();
   }
   wait_for_last();
   __syncthreads();
@@ -198,7 +198,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
       if constexpr (C::kDrop) kept = pass.drop.parts(drop_at + b * pass.drop.stride, lane % 4);
       const auto find_p = [&](float(&of)[32]) {
 #pragma unroll
-        for (int e = 0; e < 32; ++e) p[e] = exp2_of(fmaf(of[e], by, -stats[e / 2 % 2].x));
+        for (int e = 0; e < 32; ++e) p[e] = fast_exp2(fmaf(of[e], by, -stats[e / 2 % 2].x));
       };
       if constexpr (C::kEarly) {
         wgmma_fence();

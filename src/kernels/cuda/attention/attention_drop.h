@@ -8,6 +8,7 @@
 #include <cuda_runtime.h>
 
 #include "core/kernels.h"
+#include "kernels/cuda/ptx.h"
 #include "kernels/cuda/stream_memory.h"
 
 namespace qkv::kernels::cuda {
@@ -46,11 +47,8 @@ __device__ __forceinline__ void drop(uint32_t (&p)[4][4], uint32_t kept) {
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
     const uint32_t tops = kept << (7 - j);
-    uint32_t first, second;
-    asm("prmt.b32 %0, %1, 0, 0x9988;" : "=r"(first) : "r"(tops));
-    asm("prmt.b32 %0, %1, 0, 0xbbaa;" : "=r"(second) : "r"(tops));
-    p[j / 2][j % 2 * 2] &= first;
-    p[j / 2][j % 2 * 2 + 1] &= second;
+    p[j / 2][j % 2 * 2] &= permute_bytes(tops, 0x9988);
+    p[j / 2][j % 2 * 2 + 1] &= permute_bytes(tops, 0xbbaa);
   }
 }
 

@@ -48,19 +48,9 @@ struct FastAttention {
   DropMask drop;
 };
 
-__device__ inline float ex2(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 __device__ inline uint32_t pack(float low, float high) {
   const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
   return *reinterpret_cast<const uint32_t*>(&both);
-}
-__device__ inline void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 struct FastSegment {
@@ -128,7 +118,7 @@ struct HeadOptions {
   __device__ float logit(const FastAttention& f, float s, int by) const {
     s *= f.scale;
     if (f.softcap > 0) {  // cap tanh(s / cap)
-      const float e = ex2(fminf(s * (2 * kLog2E / f.softcap), 120.0F));
+      const float e = fast_exp2(fminf(s * (2 * kLog2E / f.softcap), 120.0F));
       s = f.softcap * (1.0F - __fdividef(2.0F, e + 1.0F));
     }
     if (f.slopes != nullptr) s = fmaf(slope, static_cast<float>(by), s);
@@ -157,7 +147,7 @@ struct ChainBlock {
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
       const float x = fmaf(p[j], unit2, -offset);
-      p[j] = ex2(x);
+      p[j] = fast_exp2(x);
       total += p[j];
       if (kStats) {
         log_mass = fmaf(p[j], x, log_mass);
@@ -197,7 +187,7 @@ __device__ __forceinline__ MergeBy merge(RowSums& total, const RowSums& span, fl
   }
   const float now = fmaxf(total.highest, span.highest);
   const float down_total = (total.highest - now) * unit2, down_span = (span.highest - now) * unit2;
-  const MergeBy by{ex2(down_total), ex2(down_span)};
+  const MergeBy by{fast_exp2(down_total), fast_exp2(down_span)};
   if (kStats) {
     total.log_mass =
         by.total * fmaf(down_total, total.total, total.log_mass) + by.span * fmaf(down_span, span.total, span.log_mass);
@@ -218,8 +208,8 @@ __device__ __forceinline__ float finish_row(const FastAttention& f, const RowSum
   if (f.sinks != nullptr) {
     const float s = f.sinks[head];
     top = sums.total == 0 ? s : fmaxf(logit, s);
-    keep = ex2((logit - top) * kLog2E);
-    total = fmaf(sums.total, keep, ex2((s - top) * kLog2E));
+    keep = fast_exp2((logit - top) * kLog2E);
+    total = fmaf(sums.total, keep, fast_exp2((s - top) * kLog2E));
   }
   const bool empty = total == 0;
   const float log_total = logf(total), by = empty ? 0.0F : keep / total;

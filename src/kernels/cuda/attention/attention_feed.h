@@ -82,7 +82,7 @@ class Feed {
         barrier_init(values_full(s), 1);
         found_.done[s] = 0;
       }
-      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+      fence_for_barriers();
       found_.count = 0;
       barrier_expect(barriers(), C::kQueries);
       for (int i = 0; i < C::kGroups * C::kPanels; ++i) {

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "kernels/cuda/attention/attention_fast.h"
-#include "kernels/cuda/tma.h"
+#include "kernels/cuda/ptx.h"
 
 namespace qkv::kernels::cuda {
 
@@ -40,32 +40,6 @@ struct Shared {
 template <int kWidth>
 __device__ uint32_t piece(uint32_t base, int row, int chunk) {
   return base + row * kWidth * 2 + (chunk ^ (row & 7)) * 16;
-}
-__device__ inline void copy16(uint32_t to, const void* from, bool there) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
-}
-__device__ inline void copies_commit() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-__device__ inline void copies_wait_but_one() {
-  asm volatile("cp.async.wait_group 1;" ::: "memory");
-}
-__device__ inline void load4(uint32_t (&r)[4], uint32_t at) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(at)
-               : "memory");
-}
-__device__ inline void load4_transposed(uint32_t (&r)[4], uint32_t at) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(at)
-               : "memory");
-}
-__device__ inline uint32_t transpose(uint32_t x) {
-  uint32_t y;
-  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
-  return y;
 }
 // Over the lanes that share heads, one for each remainder of key / 8.
 __device__ inline float remainder_max(float x) {

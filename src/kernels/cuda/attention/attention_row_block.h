@@ -57,7 +57,7 @@ class RowBlock {
         put_partial(span, partial_at(task, s));
       }
     }
-    asm volatile("cp.async.wait_group 0;" ::: "memory");
+    wait_for_chunks<0>();
     if (workers > 1) {
       if (!last_to_arrive(task, workers)) return;
 #pragma unroll 2
@@ -103,7 +103,8 @@ class RowBlock {
     for (int r = lane_ / kChunks; r < kKeyBlock; r += kAtOnce) {
       const int row = __shfl_sync(~0U, r < 32 ? rows[0] : rows[1], r % 32);
       const bool there = row >= 0 && 8 * chunk < width;
-      copy16(piece<kWidth>(to, warp_ * kKeyBlock + r, chunk), there ? data + row * stride + 8 * chunk : data, there);
+      fetch_chunk_past_cache(piece<kWidth>(to, warp_ * kKeyBlock + r, chunk),
+                             there ? data + row * stride + 8 * chunk : data, there);
     }
   }
 
@@ -117,7 +118,7 @@ class RowBlock {
     load(t, span, false, fresh);
     wait_for_last();
     let_next_start();  // not before: weights that the next one calls for would delay keys and values
-    if (fresh < block + kKeyBlock) asm volatile("cp.async.wait_all;" ::: "memory");  // zeros lie where those go
+    if (fresh < block + kKeyBlock) wait_for_all_chunks();  // zeros lie where those go
     __syncwarp();
     const bool of_keys = lane_ < kChunks;
     const int chunk = lane_ % kChunks, width = of_keys ? f_.width : f_.value_width;
@@ -128,11 +129,11 @@ class RowBlock {
           of_keys ? f_.k + t.kv_head * f_.k_head + row * f_.k_row : f_.v + t.kv_head * f_.v_head + row * f_.v_row;
       if (lane_ >= 2 * kChunks) continue;
       const bool there = 8 * chunk < width;
-      copy16(piece<kWidth>(of_keys ? keys_ : values_, key - span * kKeySpan, chunk), there ? from + 8 * chunk : from,
-             there);
+      fetch_chunk_past_cache(piece<kWidth>(of_keys ? keys_ : values_, key - span * kKeySpan, chunk),
+                             there ? from + 8 * chunk : from, there);
     }
-    copies_commit();
-    copies_commit();
+    end_of_chunks();
+    end_of_chunks();
   }
 
   __device__ void find_scores(float (&s)[4][4]) {
@@ -143,7 +144,7 @@ class RowBlock {
 #pragma unroll
       for (int k = 0; k < kWidth / 16; ++k) {
         uint32_t a[4];
-        load4(a, piece<kWidth>(keys_, warp_ * kKeyBlock + 16 * m + lane_ % 16, 2 * k + lane_ / 16));
+        read_fragments(a, piece<kWidth>(keys_, warp_ * kKeyBlock + 16 * m + lane_ % 16, 2 * k + lane_ / 16));
         mma(s[m], a, q_[2 * k], q_[2 * k + 1]);
       }
     }
@@ -154,7 +155,7 @@ class RowBlock {
     const int first_key = span * kKeySpan + warp_ * kKeyBlock, heads = 2 * (lane_ % 4), remainder = lane_ / 4;
     const bool sees = sees_block(t, span, warp_);
     float p[2][8];
-    copies_wait_but_one();
+    wait_for_chunks<1>();
     __syncwarp();
     if (sees) {
       float s[4][4];
@@ -167,7 +168,7 @@ class RowBlock {
     }
     __syncwarp();
     load(t, next, true);
-    copies_commit();
+    end_of_chunks();
     if (sees)
       score(t, p, first_key);
     else if (lane_ < kTileHeads)
@@ -192,7 +193,7 @@ class RowBlock {
 #pragma unroll
       for (int j = 0; j < 8; ++j) s_.probabilities[warp_][j / 2][j % 2][lane_] = transpose(pack(p[0][j], p[1][j]));
     }
-    copies_wait_but_one();
+    wait_for_chunks<1>();
     __syncthreads();
 
     Chain<kStats> chain[2];
@@ -205,7 +206,7 @@ class RowBlock {
       for (int i = 0; i < 2; ++i) {
         const float before = highest_before(b, heads + i), now = fmaxf(before, s_.highest[b][heads + i]);
         const float down = (before - now) * f_.unit2;
-        rescale[i] = ex2(down);
+        rescale[i] = fast_exp2(down);
         ChainBlock<kStats> block;
         block.total = s_.sums[0][b][heads + i][remainder];
         if constexpr (kStats) {
@@ -232,7 +233,7 @@ class RowBlock {
     }
     __syncthreads();
     load(t, next, false);
-    copies_commit();
+    end_of_chunks();
   }
 
   // Options, hidden keys, the highest score of the block and its key.
@@ -300,8 +301,8 @@ class RowBlock {
 #pragma unroll
       for (int m = 0; m < State::kTiles; ++m) {
         uint32_t a[4];
-        load4_transposed(a, piece<kWidth>(values_, b * kKeyBlock + 16 * k + lane_ % 8 + lane_ / 16 * 8,
-                                          2 * (warp_ * State::kTiles + m) + lane_ / 8 % 2));
+        read_fragments_transposed(a, piece<kWidth>(values_, b * kKeyBlock + 16 * k + lane_ % 8 + lane_ / 16 * 8,
+                                                   2 * (warp_ * State::kTiles + m) + lane_ / 8 % 2));
         mma(out.z[m], a, low, high);
       }
     }

@@ -21,7 +21,7 @@ struct ShortMaps {
 __global__ void __launch_bounds__(kSequenceThreads, kSequencesEach)
     attend_sequence(const __grid_constant__ ShortMaps maps, const __grid_constant__ FastAttention f, uint8_t* marks,
                     bool backwards) {
-  extern __shared__ uint8_t raw[];
+  uint8_t* const raw = dynamic_shared();
   const uint32_t base = (shared_address(raw) + 1023) & ~1023U, barriers = base + 2 * kSequenceBytes;
   const int group = __shfl_sync(~0U, static_cast<int>(threadIdx.x) / 128, 0), lane = static_cast<int>(threadIdx.x) % 32,
             warp = static_cast<int>(threadIdx.x) % 128 / 32, quad = lane % 4;
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kSequenceThreads, kSequencesEach)
   if (threadIdx.x == 0) {
     barrier_init(barriers, 1);
     barrier_init(barriers + 8, 1);
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    fence_for_barriers();
   }
   const auto call = [&](int task, int stage) {
     if (threadIdx.x != 0 || task >= tasks) return;

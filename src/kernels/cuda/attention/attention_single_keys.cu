@@ -108,7 +108,7 @@ class SingleKeys {
   __device__ float probability(const Head& h, int i, int key, float s) const {
     if (key < seen_[i].begin || key >= seen_[i].end) return 0;
     if (f_.options) s = h.options.logit(f_, s, key - position(row_of(i)));
-    return ex2(fmaf(s, f_.unit2, -h.lse2[i]));
+    return fast_exp2(fmaf(s, f_.unit2, -h.lse2[i]));
   }
 
   __device__ void attend_head(int head, bool band, bool first) const {
@@ -192,12 +192,8 @@ __global__ void __launch_bounds__(32 * kWarpsEach, kWidth > 64 ? 2 : 3) find_sin
 
 void attend_single_keys(const Exec& exec, const FastAttention& f) {
   const auto blocks = static_cast<unsigned>((f.rows + kRows - 1) / kRows);
-  if (f.width > 64) {
-    find_single_keys<128><<<blocks, 32 * kWarpsEach, 0, stream_of(exec)>>>(f);
-  } else {
-    find_single_keys<64><<<blocks, 32 * kWarpsEach, 0, stream_of(exec)>>>(f);
-  }
-  note_launch();
+  const auto kernel = f.width > 64 ? find_single_keys<128> : find_single_keys<64>;
+  launch_after(stream_of(exec), kernel, blocks, 32 * kWarpsEach, 0, f);
 }
 
 }  // namespace qkv::kernels::cuda

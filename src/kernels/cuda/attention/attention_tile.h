@@ -3,17 +3,18 @@
 #pragma once
 
 #include "kernels/cuda/attention/attention_fast.h"
-#include "kernels/cuda/attention/wgmma_attention.h"
-#include "kernels/cuda/tma.h"
+#include "kernels/cuda/ptx.h"
+#include "kernels/cuda/wgmma.h"
+#include "kernels/cuda/wgmma_layout.h"
 
 namespace qkv::kernels::cuda {
 
 __device__ inline void warpgroup_sync(int group) {
   __syncwarp();
   if (group == 0) {
-    asm volatile("bar.sync 1, 128;" ::: "memory");
+    meet<1, 128>();
   } else {
-    asm volatile("bar.sync 2, 128;" ::: "memory");
+    meet<2, 128>();
   }
 }
 
@@ -41,9 +42,7 @@ __device__ __forceinline__ void count_classes(float (&mass)[4], const uint32_t (
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     uint32_t b[4];
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3])
-                 : "r"(classes + kClassBytes * (32 * half + lane)));
+    read_fragments_transposed(b, classes + kClassBytes * (32 * half + lane));
     mma(mass, p[2 * half], b[0], b[1]);
     mma(mass, p[2 * half + 1], b[2], b[3]);
   }
@@ -107,7 +106,7 @@ struct Span {
       for (int j = 0; j < 8; ++j) now = fmaxf(now, fmaxf(s[4 * j + 2 * i], s[4 * j + 2 * i + 1]));
       now = quad_max(now);
       if (C::kStats && __any_sync(~0U, now > best.score[i])) best.find(s, i, now, first_key, quad);
-      const float down = (before - now) * f.unit2, rescale = ex2(down);
+      const float down = (before - now) * f.unit2, rescale = fast_exp2(down);
       highest[i] = now;
       if (!fresh) {
 #pragma unroll
@@ -258,7 +257,7 @@ __device__ __forceinline__ void clear_values(uint32_t values, int there, int gro
   for (int i = static_cast<int>(threadIdx.x) % 128 + 8 * max(there, 0); i < 8 * kKeyBlock; i += 128) {
 #pragma unroll
     for (int q = 0; q < kPanels; ++q) {
-      asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(values + q * kPanel + 16 * i), "r"(0) : "memory");
+      put_shared(values + q * kPanel + 16 * i, uint4{});
     }
   }
   fence_for_copies();

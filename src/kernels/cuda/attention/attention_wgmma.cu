@@ -197,10 +197,9 @@ template <class C>
 __global__ void __launch_bounds__(C::kThreads, C::kEach)
     attend_tile(const __grid_constant__ Maps maps, const __grid_constant__ FastAttention f, const Order order,
                 uint8_t* marks) {
-  extern __shared__ uint8_t raw[];
   __shared__ TileSegments found;
   wait_for_last();
-  Tile<C> tile(f, maps, tile_at(order, f.heads, static_cast<int>(blockIdx.x)), raw, found);
+  Tile<C> tile(f, maps, tile_at(order, f.heads, static_cast<int>(blockIdx.x)), dynamic_shared(), found);
 #pragma unroll 1
   for (int pass = 0; pass < found.count; ++pass) tile.attend(pass);
   tile.end(marks);

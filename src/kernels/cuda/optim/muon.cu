@@ -258,8 +258,7 @@ struct Group {
     std::sort(of, of + count, [](const Matrix& a, const Matrix& b) { return a.count() > b.count(); });  // longest first
     const auto launch_over = [&](void (*kernel)(Table), int threads, const auto& blocks) {
       const Table made = table(blocks);
-      kernel<<<made.first[made.count], static_cast<unsigned>(threads), 0, stream_of(exec)>>>(made);
-      note_launch();
+      launch_after(stream_of(exec), kernel, made.first[made.count], threads, 0, made);
     };
     const auto product = [&](void (*kernel)(Table), Product which) {
       launch_over(kernel, kProductThreads, [&](const Matrix& m) { return tiles_of(m, which); });

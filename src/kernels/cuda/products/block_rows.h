@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/products/block_formats.h"
 #include "kernels/cuda/products/product_skinny_finish.h"
+#include "kernels/cuda/ptx.h"
 
 namespace qkv::kernels::cuda::blocks {
 
@@ -32,18 +33,6 @@ __device__ inline RowRange rows_of(const BlockJob& job, int64_t matrix) {
   return {static_cast<int>(begin > 0 ? begin : 0), static_cast<int>(end < job.rows ? end : job.rows)};
 }
 
-// d += a b over 32 columns, or over 16.
-__device__ inline void mma_bytes(int (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-__device__ inline void mma_bytes(int (&d)[4], uint32_t a0, uint32_t a1, uint32_t b) {
-  asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-      : "r"(a0), "r"(a1), "r"(b));
-}
-
 // Rows g and g + 8 of sixteen rows of weights, g = lane / 4. words() gives a thread's share of 32 columns: of both rows
 // the columns that `first` names, then of both those that `second` names.
 template <class Q>
@@ -66,7 +55,7 @@ struct GgufRows : Q {
   }
   __device__ void call_for(int chunk) const {  // into the second cache
     for (int i = 0; i < 2; ++i) {
-      asm volatile("prefetch.global.L2 [%0];" ::"l"(block(chunk * 32 / Q::kElements, i) + t * 32));
+      prefetch(block(chunk * 32 / Q::kElements, i) + t * 32);
     }
   }
   __device__ int first() const { return 4 * t; }
@@ -102,8 +91,7 @@ struct PanelRows : OneScale {
     }
   }
   __device__ void call_for(int chunk) const {
-    asm volatile(
-        "prefetch.global.L2 [%0];" ::"l"(scales(chunk * 32 / group) + chunk * 32 % group * (kNibbles ? 8 : 16)));
+    prefetch(scales(chunk * 32 / group) + chunk * 32 % group * (kNibbles ? 8 : 16));
   }
   __device__ int first() const { return 8 * t; }
   __device__ int second() const { return 8 * t + 4; }

@@ -1,5 +1,6 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/products/product.h"
+#include "kernels/cuda/ptx.h"
 
 namespace qkv::kernels::cuda {
 namespace {
@@ -83,12 +84,6 @@ __global__ void __launch_bounds__(kThreads) product_fma(ProductArgs p) {
   }
 }
 
-__device__ void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
 // The same tile with the tensor core: 8 warps, each 16 x 32 outputs. Rows and columns past the end are zeros, and a
 // product with zero leaves an accumulator as it is.
 __global__ void __launch_bounds__(kThreads) product_mma(ProductArgs p) {
@@ -148,14 +143,9 @@ void product(const Exec& exec, const ProductArgs& p) {
   if (p.m <= 0 || p.n <= 0 || product_of_many_rows(exec, p) || product_of_floats(exec, p)) return;
   const dim3 grid(static_cast<unsigned>((p.n + kTile - 1) / kTile), static_cast<unsigned>((p.m + kTile - 1) / kTile),
                   static_cast<unsigned>(p.group_count));
-  if (p.out.dtype == DType::f64) {
-    product_fma<double><<<grid, kThreads, 0, stream_of(exec)>>>(p);
-  } else if (p.a.dtype == DType::bf16 && p.b.dtype == DType::bf16) {
-    product_mma<<<grid, kThreads, 0, stream_of(exec)>>>(p);
-  } else {
-    product_fma<float><<<grid, kThreads, 0, stream_of(exec)>>>(p);
-  }
-  note_launch();
+  const bool of_bf16 = p.a.dtype == DType::bf16 && p.b.dtype == DType::bf16;
+  const auto kernel = p.out.dtype == DType::f64 ? product_fma<double> : of_bf16 ? product_mma : product_fma<float>;
+  launch_after(stream_of(exec), kernel, grid, kThreads, 0, p);
 }
 
 }  // namespace qkv::kernels::cuda

@@ -113,8 +113,7 @@ bool product_of_floats(const Exec& exec, const ProductArgs& p) {
   const dim3 grid(static_cast<unsigned>((p.n + kSide - 1) / kSide), static_cast<unsigned>((p.m + kSide - 1) / kSide));
   const auto kernel = p.a.k != 1 ? (p.b.k != 1 ? product_f32<true, true> : product_f32<true, false>)
                                  : (p.b.k != 1 ? product_f32<false, true> : product_f32<false, false>);
-  kernel<<<grid, kThreads, 0, stream_of(exec)>>>(p);
-  note_launch();
+  launch_after(stream_of(exec), kernel, grid, kThreads, 0, p);
   return true;
 }
 

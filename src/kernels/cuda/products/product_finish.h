@@ -4,7 +4,7 @@
 
 #include "kernels/cuda/formulas.h"
 #include "kernels/cuda/products/product.h"
-#include "kernels/cuda/tma.h"
+#include "kernels/cuda/ptx.h"
 
 namespace qkv::kernels::cuda {
 
@@ -70,38 +70,12 @@ __device__ inline uint32_t pack(float low, float high) {
 __device__ inline float2 unpack(uint32_t both) {
   return make_float2(__uint_as_float(both << 16), __uint_as_float(both & 0xffff0000U));
 }
-__device__ inline uint4 read_chunk(uint32_t at) {
-  uint4 v;
-  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(at));
-  return v;
-}
-// Brings a line as far as the cache that all processors share.
-__device__ inline void call_for(const void* at) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(at) : "memory");
-}
-
-// Into shared memory while the thread goes on: the first `bytes` of a chunk of kBytes, the rest zeros; with none, `from` is not
-// read.
-template <int kBytes>
-__device__ void fetch_chunk(uint32_t to, const void* from, int bytes) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(kBytes), "r"(bytes)
-               : "memory");
-}
-__device__ inline void end_of_chunks() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-// All chunks are there but those before the last kGroups ends.
-template <int kGroups>
-__device__ void wait_for_chunks() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");
-}
-
 // Where a warp is in its block: one of four in a warpgroup, which have a barrier of their own.
 struct Worker {
   uint32_t buffer, bias;  // shared memory: of the warp, of the warpgroup
   int lane, thread, barrier;
 
-  __device__ void meet() const { asm volatile("bar.sync %0, 128;" ::"r"(barrier) : "memory"); }
+  __device__ void meet() const { cuda::meet<128>(barrier); }
 };
 
 // The bias of a tile's columns as f32 in shared memory. It is called for before there are sums, since nothing else would be done
@@ -123,7 +97,7 @@ struct TileBias {
       } else {
         const auto* two = reinterpret_cast<const __nv_bfloat16*>(from);
         const float x = count > 0 ? __bfloat162float(two[0]) : 0, y = count > 1 ? __bfloat162float(two[1]) : 0;
-        asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(worker.bias + 8 * i), "f"(x), "f"(y) : "memory");
+        put_shared(worker.bias + 8 * i, make_float2(x, y));
       }
     }
     end_of_chunks();
@@ -134,13 +108,9 @@ struct TileBias {
     worker.meet();
   }
   // Of columns n ... of the tile.
-  __device__ float2 two(int n) const {
-    float2 v;
-    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(worker.bias + 4 * n));
-    return v;
-  }
+  __device__ float2 two(int n) const { return shared_float2(worker.bias + 4 * n); }
   __device__ float4 four(int n) const {
-    const uint4 v = read_chunk(worker.bias + 4 * n);
+    const uint4 v = shared_uint4(worker.bias + 4 * n);
     return {__uint_as_float(v.x), __uint_as_float(v.y), __uint_as_float(v.z), __uint_as_float(v.w)};
   }
 };
@@ -170,7 +140,7 @@ struct Finisher {
     const int m = place.m + lane / 16 * 64 + lane % 16, line = args.other.narrow ? 64 : 32;
     if (m >= place.end_m) return;
     const int end = min(place.n + kColumns, target.columns);
-    for (int n = place.n; n < end; n += line) call_for(args.other.at(m, n) + place.shift);
+    for (int n = place.n; n < end; n += line) prefetch(args.other.at(m, n) + place.shift);
   }
 
   // `sums`: of a unit, by its number.
@@ -261,9 +231,8 @@ struct Finisher {
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
       const uint32_t to = row + ((2 * j + lane % 4 / 2) ^ swizzle) * 16;
-      asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(sums[4 * j]), "f"(sums[4 * j + 1]) : "memory");
-      asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to + 8 * 256), "f"(sums[4 * j + 2]), "f"(sums[4 * j + 3])
-                   : "memory");
+      put_shared(to, make_float2(sums[4 * j], sums[4 * j + 1]));
+      put_shared(to + 8 * 256, make_float2(sums[4 * j + 2], sums[4 * j + 3]));
     }
   }
 
@@ -282,7 +251,7 @@ struct Finisher {
 #pragma unroll
       for (int k = 0; k < kSome; ++k) {
         const int i = first + k;
-        const uint4 raw = read_chunk(buffer + at(2 * i + lane / 16, lane % 16));
+        const uint4 raw = shared_uint4(buffer + at(2 * i + lane / 16, lane % 16));
         float v[4] = {__uint_as_float(raw.x), __uint_as_float(raw.y), __uint_as_float(raw.z), __uint_as_float(raw.w)};
         if (!kPlain) {
 #pragma unroll
@@ -302,7 +271,7 @@ struct Finisher {
   }
   template <bool kPlain>
   __device__ __forceinline__ void join(uint32_t from, float (&v)[4]) const {
-    const uint4 o = read_chunk(from);
+    const uint4 o = shared_uint4(from);
     const float2 low = unpack(o.x), high = unpack(o.y);
     const bool narrow = !kPlain && args.other.narrow;
     v[0] = (narrow ? low.x : __uint_as_float(o.x)) + v[0];
@@ -351,7 +320,7 @@ requires(kHalves<kColumns> == 1) struct Finisher<FinishKind::joined, kColumns> {
   __device__ void call_ahead() const {
     const int m = place.m + lane % 16, end = min(place.n + kColumns, target.columns);
     if (m >= place.end_m) return;
-    for (int n = place.n + lane / 16 * 32; n < end; n += 64) call_for(args.other.at(m, n));
+    for (int n = place.n + lane / 16 * 32; n < end; n += 64) prefetch(args.other.at(m, n));
   }
 
   template <class F>
@@ -386,8 +355,7 @@ requires(kHalves<kColumns> == 1) struct Finisher<FinishKind::joined, kColumns> {
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
         float four[4] = {s[4 * j], s[4 * j + 1], s[4 * j + 2], s[4 * j + 3]};
-        // Not to be read before wgmma_wait().
-        asm volatile("" : "+f"(four[0]), "+f"(four[1]), "+f"(four[2]), "+f"(four[3]));
+        keep(four);  // not to be read before wgmma_wait()
         const float x = __shfl_xor_sync(0xffffffffU, odd ? four[0] : four[2], 1),
                     y = __shfl_xor_sync(0xffffffffU, odd ? four[1] : four[3], 1);
         float v[4] = {odd ? x : four[0], odd ? y : four[1], odd ? four[2] : x, odd ? four[3] : y};

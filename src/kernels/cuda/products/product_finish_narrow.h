@@ -110,7 +110,7 @@ struct Finisher<FinishKind::narrow, kColumns> {
       for (int half = 0; half < kRowHalves; ++half) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const uint4 chunk = read_chunk(buffer + half * (kPanelBytes / 2) + in_panel(4 * i + lane / 8, lane % 8));
+          const uint4 chunk = shared_uint4(buffer + half * (kPanelBytes / 2) + in_panel(4 * i + lane / 8, lane % 8));
           const int row = half * 64 + 4 * i;
           if (row < rows) *reinterpret_cast<uint4*>(out(row, across * 128)) = chunk;
         }
@@ -211,7 +211,7 @@ requires(kKind == FinishKind::forward || kKind == FinishKind::backward) struct F
 #pragma unroll
     for (int across = 0; across < kAcross; ++across) {
       const int n = place.n + across * 64;
-      if (m < place.end_m && n < target.columns) cuda::call_for(plane.at(m, n));
+      if (m < place.end_m && n < target.columns) prefetch(plane.at(m, n));
     }
   }
 
@@ -264,7 +264,7 @@ requires(kKind == FinishKind::forward || kKind == FinishKind::backward) struct F
       Chunk in[3][kSome];
 #pragma unroll
       for (int i = 0; i < kSome; ++i) {
-        const uint4 s = read_chunk(unit + in_panel(now.row % 64 + 4 * i + lane / 8, lane % 8));
+        const uint4 s = shared_uint4(unit + in_panel(now.row % 64 + 4 * i + lane / 8, lane % 8));
         in[0][i][0] = s.x, in[0][i][1] = s.y, in[0][i][2] = s.z, in[0][i][3] = s.w;
 #pragma unroll
         for (int k = 0; k < 4; ++k) {

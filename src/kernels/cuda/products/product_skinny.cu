@@ -11,9 +11,10 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/products/product_skinny.h"
 #include "kernels/cuda/products/product_skinny_finish.h"
-#include "kernels/cuda/products/wgmma_narrow.h"
+#include "kernels/cuda/ptx.h"
 #include "kernels/cuda/tensor_map.h"
-#include "kernels/cuda/tma.h"
+#include "kernels/cuda/wgmma.h"
+#include "kernels/cuda/wgmma_layout.h"
 
 namespace qkv::kernels::cuda {
 namespace {
@@ -55,7 +56,7 @@ struct Job {
 
 template <class C>
 __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_constant__ Job job) {
-  extern __shared__ uint8_t raw[];
+  uint8_t* const raw = dynamic_shared();
   const uint32_t base = (shared_address(raw) + 1023) & ~1023U, barriers = base + C::kStages * C::kStage + C::kSlack;
   const auto full = [&](int s) { return barriers + 8 * s; };
   const auto empty = [&](int s) { return barriers + 8 * C::kStages + 8 * s; };
@@ -98,7 +99,8 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
       barrier_init(full(s), 1);
       barrier_init(empty(s), 1);
     }
-    asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;" ::: "memory");
+    fence_for_barriers();
+    fence_for_copies();
     for (int s = 0; s < C::kAhead && s < steps; ++s) {
       expect(s);
       load_w(s, s);
@@ -148,7 +150,7 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
           const int w = s * C::kStage + b * C::kWBytes, x = s * C::kStage + C::kBlocks * C::kWBytes + b * C::kXBytes;
-          NarrowWgmma<C::kRows>::multiply(sums, tile + w / 16 + 2 * k, tile + x / 16 + 2 * k);
+          multiply_shared(sums, tile + w / 16 + 2 * k, tile + x / 16 + 2 * k);
         }
       }
       wgmma_commit();
@@ -161,7 +163,7 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
     if (threadIdx.x == 0) barrier_arrive(empty(C::kStages - 1));
   }
   auto* rows = reinterpret_cast<float*>(raw + (base - shared_address(raw)));  // [kRows][kTile + 4]
-  asm volatile("bar.sync 1, 128;" ::: "memory");                              // the ring is not read any more
+  meet<1, 128>();                                                             // the ring is not read any more
   if (16 * warp < C::kTile) {
 #pragma unroll
     for (int i = 0; i < C::kRows / 2; ++i) {
@@ -169,7 +171,7 @@ __global__ void __launch_bounds__(kThreadsEach) product_skinny(const __grid_cons
       rows[m * (C::kTile + 4) + n] = sums[i];
     }
   }
-  asm volatile("bar.sync 1, 128;" ::: "memory");
+  meet<1, 128>();
   if (p.gate || p.pre || p.form.act.kind != Activation::Kind::identity) {
     finish.through(rows, p);
   } else {

@@ -6,14 +6,6 @@
 
 namespace qkv::kernels::cuda::skinny {
 
-// Keeps a number in its register; the compiler would read the kernel's arguments again for every output.
-__device__ inline void hold(std::byte*& pointer) {
-  asm volatile("" : "+l"(pointer));
-}
-__device__ inline void hold(int& number) {
-  asm volatile("" : "+r"(number));
-}
-
 // A matrix of f32 or bf16 with its rows apart. Packs of four columns are read and written at once where they lie well.
 struct Plane {
   std::byte* data = nullptr;
@@ -87,10 +79,11 @@ struct Plane {
   __device__ Plane held(int first_row = 0) const {  // of rows from there on
     Plane p = *this;
     if (data != nullptr) p.data = at(first_row, 0);
-    hold(p.data);
-    hold(p.stride);
-    hold(p.narrow);
-    hold(p.wide);
+    // The compiler would read the kernel's arguments again for every output.
+    keep(p.data);
+    keep(p.stride);
+    keep(p.narrow);
+    keep(p.wide);
     return p;
   }
 };

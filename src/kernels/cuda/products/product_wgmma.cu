@@ -9,8 +9,10 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/products/product_finish_narrow.h"
 #include "kernels/cuda/products/product_tiles.h"
+#include "kernels/cuda/ptx.h"
 #include "kernels/cuda/tensor_map.h"
 #include "kernels/cuda/wgmma.h"
+#include "kernels/cuda/wgmma_layout.h"
 
 namespace qkv::kernels::cuda {
 namespace {
@@ -52,14 +54,14 @@ struct AllMaps {
 
 // Eight numbers of bf16: one, and zeros.
 __device__ inline void write_one(uint32_t at) {
-  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %2, %2};" ::"r"(at), "r"(0x3f80), "r"(0) : "memory");
+  put_shared(at, uint4{0x3f80});
 }
 
 // A step of k16 for 64 rows. One wgmma has at most 256 columns: of more, 192 and the rest.
 template <class C, int kColumns>
 __device__ __forceinline__ void multiply_columns(float* sums, uint64_t a, uint64_t b, int add) {
   if constexpr (kColumns <= 256) {
-    Wgmma<kColumns>::template multiply<C::kA, C::kB>(reinterpret_cast<float(&)[kColumns / 2]>(*sums), a, b, add);
+    multiply_shared<C::kA, C::kB>(reinterpret_cast<float(&)[kColumns / 2]>(*sums), a, b, add);
   } else {
     multiply_columns<C, 192>(sums, a, b, add);
     multiply_columns<C, kColumns - 192>(sums + 96, a, b + 3 * (kPanel / 16), add);
@@ -70,7 +72,7 @@ template <class C>
 __global__ void __launch_bounds__(kBlockThreads, 1)
     product_wgmma(const __grid_constant__ AllMaps maps, const __grid_constant__ Job job) {
   using Grouped = ProductArgs::Grouped;
-  extern __shared__ __align__(1024) uint8_t raw[];  // the ring, what ends need, barriers, groups
+  uint8_t* const raw = dynamic_shared<1024>();  // the ring, what ends need, barriers, groups
   constexpr int kStage = C::kStage, kLoaded = C::kLoaded, kTile = C::kTile;
   const uint32_t base = shared_address(raw), buffers = base + C::kStages * kStage,
                  biases = buffers + 8 * C::Finish::kBytes, barriers = buffers + C::kFinishBytes;
@@ -86,7 +88,7 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
       barrier_init(empty(s), C::kTogether ? kConsumers : 1);
     }
     for (int consumer = 0; consumer < kConsumers; ++consumer) barrier_init(turn(consumer), 1);
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    fence_for_barriers();
     prefetch_map(&maps.of[0].a);
     prefetch_map(&maps.of[0].b);
   }
@@ -102,7 +104,7 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
   __syncthreads();
   const TileList tiles(job, first_tiles);
   if (warpgroup == 0) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+    fewer_registers<24>();
     if (threadIdx.x != 0) return;
     int stage = 0;
     uint32_t phase = 1;
@@ -141,7 +143,7 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
     }
     return;
   }
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+  more_registers<240>();
   const int consumer = warpgroup - 1, thread = static_cast<int>(threadIdx.x) % 128, warp = thread / 32,
             lane = thread % 32;
   uint32_t at = 0;  // steps so far, of both warpgroups
@@ -183,8 +185,7 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
           if (rows < kDepth) {
             for (int panel = 0; panel < kLoaded / kPanel; ++panel) {
               for (int i = rows * 128 + thread * 16; i < kPanel; i += 128 * 16) {
-                asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(at_a + panel * kPanel + i), "r"(0)
-                             : "memory");
+                put_shared(at_a + panel * kPanel + i, uint4{});
               }
             }
             fence_for_copies();

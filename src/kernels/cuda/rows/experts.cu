@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/ptx.h"
 #include "kernels/cuda/rows/row_parts.h"
 #include "kernels/cuda/rows/sort.h"
 
@@ -98,10 +99,9 @@ __device__ void keep_best_groups(int64_t groups, int64_t top_groups, R* choice, 
 
 template <class R, class F>
 __global__ void __launch_bounds__(32 * kRouteWarps) run_rows(Recorded recorded, int64_t rows, int64_t numbers, F f) {
-  extern __shared__ __align__(16) unsigned char raw[];
   let_next_start(recorded);
   wait_for_last();
-  R* mine = reinterpret_cast<R*>(raw) + threadIdx.x / 32 * numbers;
+  R* mine = reinterpret_cast<R*>(dynamic_shared()) + threadIdx.x / 32 * numbers;
   for (int64_t r = static_cast<int64_t>(blockIdx.x) * kRouteWarps + threadIdx.x / 32; r < rows;
        r += static_cast<int64_t>(gridDim.x) * kRouteWarps) {
     f(r, mine);

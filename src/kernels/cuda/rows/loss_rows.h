@@ -7,7 +7,7 @@
 #include "kernels/cuda/formulas.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/packed.h"
-#include "kernels/cuda/tma.h"
+#include "kernels/cuda/ptx.h"
 
 namespace qkv::kernels::cuda {
 
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(kHeadThreads, 2)
     losses_and_gradients(const __grid_constant__ HeadRule<R, L> rule, const __grid_constant__ HeadRows<R, L> of,
                          int64_t count, int bytes) {
 #if __CUDA_ARCH__ >= 900
-  extern __shared__ __align__(128) unsigned char row_bytes[];
+  unsigned char* const row_bytes = dynamic_shared<128>();
   __shared__ uint64_t arrived;
   constexpr int kChunk = HeadRule<R, L>::kChunk, kChunkBytes = kChunk * sizeof(L);
   const uint32_t here = shared_address(row_bytes), barrier = shared_address(&arrived);
@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(kHeadThreads, 2)
   wait_for_last();
   if (copies) {
     barrier_init(barrier, 1);
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    fence_for_barriers();
     barrier_expect(barrier, static_cast<uint32_t>(bytes));
     for (int32_t chunk = 0; chunk < rule.vocabulary; chunk += kChunk) load(blockIdx.x, chunk);
   }

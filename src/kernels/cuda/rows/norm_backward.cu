@@ -6,8 +6,8 @@
 
 #include "kernels/cuda/formulas.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/ptx.h"
 #include "kernels/cuda/rows/norm.h"
-#include "kernels/cuda/tma.h"
 
 namespace qkv::kernels::cuda {
 namespace {
@@ -95,7 +95,7 @@ struct alignas(16) Four {
 template <int T, class X, class Y, class W>
 __global__ void __launch_bounds__(kRowBlock) norm_backward_pieces(const __grid_constant__ NormBackward<X, Y, W> n) {
   using R = typename X::Real;
-  extern __shared__ __align__(16) unsigned char raw[];
+  unsigned char* const raw = dynamic_shared();
   const int64_t padded = n.padded();
   R* const dw = reinterpret_cast<R*>(raw) + threadIdx.x / T * 2 * padded;
   R* const db = dw + padded;
@@ -178,9 +178,7 @@ struct Stages {
   }
   template <class A>
   static __device__ void call(unsigned char* to, const A& row, int c) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_address(to)), "l"(row.address(0, c)),
-                 "n"(sizeof(Chunk<A>))
-                 : "memory");
+    fetch_chunk<sizeof(Chunk<A>)>(shared_address(to), row.address(0, c));
   }
   // Spelt out: nvcc reads a chunk word by word, and then threads meet in the banks.
   template <class A>
@@ -188,11 +186,11 @@ struct Stages {
     Chunk<A> chunk;
     auto& w = chunk.words;
     if constexpr (sizeof(chunk) == 16) {
-      asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-                   : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
-                   : "r"(shared_address(from)));
+      const uint4 four = shared_uint4(shared_address(from));
+      w[0] = four.x, w[1] = four.y, w[2] = four.z, w[3] = four.w;
     } else {
-      asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(w[0]), "=r"(w[1]) : "r"(shared_address(from)));
+      const uint2 two = shared_uint2(shared_address(from));
+      w[0] = two.x, w[1] = two.y;
     }
     rows.numbers(chunk, v);
   }
@@ -222,7 +220,7 @@ __global__ void __launch_bounds__(kRowBlock, kBlocksEach<T, kPacks>)
   using In = Stages<T, X, Y>;
   constexpr int64_t kAtOnce = kRowBlock / T;
   const int64_t step = gridDim.x * kAtOnce;
-  extern __shared__ __align__(16) unsigned char raw[];
+  unsigned char* const raw = dynamic_shared();
   const In in{raw, In::packs(n.width), n.add};
   const auto load_dy = [&](int stage, int s, float(&dy)[kRowPack]) {
     In::load(in.dy(stage, s), n.dy, dy);
@@ -256,7 +254,7 @@ __global__ void __launch_bounds__(kRowBlock, kBlocksEach<T, kPacks>)
         if (n.add) In::call(in.old(stage, s), old, c);
       });
     }
-    asm volatile("cp.async.commit_group;" ::: "memory");
+    end_of_chunks();
   };
   int64_t r = blockIdx.x * kAtOnce + threadIdx.x / T;
   Statistics<float> next(n, r);
@@ -267,7 +265,7 @@ __global__ void __launch_bounds__(kRowBlock, kBlocksEach<T, kPacks>)
     if (n.kept) each([&](int s, int c) { kept[s] = n.kept.word(r, c); });
     next = Statistics<float>(n, r + step);
     call(stage ^ 1, r + step);
-    asm volatile("cp.async.wait_group 1;" ::: "memory");
+    wait_for_chunks<1>();
     RowSums<T, float> means;
     each([&](int s, int) {
       float x[kRowPack], dy[kRowPack], xhat[kRowPack];
