@@ -66,6 +66,24 @@ endfunction()
 # GTEST_FILTER picks single ones.
 function(qkv_test name)
   cmake_parse_arguments(ARG "" "UNITY;UNSANITIZED" "LINK" ${ARGN})
+  qkv_test_program(${name} UNITY ${ARG_UNITY} LINK ${ARG_LINK})
+  if(QKV_SANITIZE)
+    set(filter "")
+    if(ARG_UNSANITIZED AND NOT QKV_SANITIZE_ALL AND NOT QKV_SANITIZE MATCHES "thread")
+      set(filter "-${ARG_UNSANITIZED}")
+    endif()
+    qkv_test_entries(${name}.quarter test_${name} 4 FILTER "${filter}" PROPERTIES TIMEOUT 900)
+  else()
+    gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER -*Long.* DISCOVERY_TIMEOUT 60 DISCOVERY_MODE PRE_TEST
+      PROPERTIES TIMEOUT 300)
+    gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER *Long.* TEST_LIST test_${name}_long
+      DISCOVERY_TIMEOUT 60 DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 3000 LABELS long)
+  endif()
+endfunction()
+
+# qkv_test_program(NAME [UNITY n] LINK ...): test_NAME alone, without entries.
+function(qkv_test_program name)
+  cmake_parse_arguments(ARG "" "UNITY" "LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${name}/*.cpp)
   add_executable(test_${name} ${sources})
   if(NOT ARG_UNITY)
@@ -75,21 +93,35 @@ function(qkv_test name)
   target_link_libraries(test_${name} PRIVATE ${ARG_LINK} qkv_flags GTest::gtest_main)
   target_precompile_headers(test_${name} REUSE_FROM qkv_test_headers)
   qkv_plain(test_${name})
-  if(QKV_SANITIZE)
-    set(filter "")
-    if(ARG_UNSANITIZED AND NOT QKV_SANITIZE_ALL AND NOT QKV_SANITIZE MATCHES "thread")
-      set(filter ";GTEST_FILTER=-${ARG_UNSANITIZED}")
-    endif()
-    foreach(quarter RANGE 3)
-      add_test(NAME ${name}.quarter_${quarter} COMMAND test_${name})
-      set_tests_properties(${name}.quarter_${quarter} PROPERTIES TIMEOUT 900
-        ENVIRONMENT "GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${quarter}${filter}")
-    endforeach()
-  else()
-    gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER -*Long.* DISCOVERY_TIMEOUT 60 DISCOVERY_MODE PRE_TEST
-      PROPERTIES TIMEOUT 300)
-    gtest_discover_tests(test_${name} TEST_PREFIX ${name}. TEST_FILTER *Long.* TEST_LIST test_${name}_long
-      DISCOVERY_TIMEOUT 60 DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 3000 LABELS long)
+endfunction()
+
+# qkv_test_entries(NAME PROGRAM n [FILTER filter] [SET variable=value ...] PROPERTIES ...): the cases of a program as n entries.
+function(qkv_test_entries name program count)
+  cmake_parse_arguments(ARG "" "FILTER" "SET;PROPERTIES" ${ARGN})
+  if(ARG_FILTER)
+    list(APPEND ARG_SET "GTEST_FILTER=${ARG_FILTER}")
+  endif()
+  math(EXPR last "${count} - 1")
+  foreach(part RANGE ${last})
+    add_test(NAME ${name}_${part} COMMAND ${program})
+    set_tests_properties(${name}_${part} PROPERTIES ${ARG_PROPERTIES}
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${count};GTEST_SHARD_INDEX=${part};${ARG_SET}")
+  endforeach()
+endfunction()
+
+# qkv_by_hand(NAME n [ALWAYS filter]): the cases of test_NAME once more on a GPU in software (tests/support/gpu_by_hand), as n
+# entries of ./qkv test --by-hand; those that the filter lets through also as two entries of ./qkv test.
+function(qkv_by_hand name count)
+  cmake_parse_arguments(ARG "" "ALWAYS" "" ${ARGN})
+  set(program test_${name}_by_hand)
+  add_executable(${program} EXCLUDE_FROM_ALL $<TARGET_OBJECTS:test_${name}>)
+  target_link_libraries(${program} PRIVATE qkv_gpu_by_hand $<TARGET_PROPERTY:test_${name},LINK_LIBRARIES>)
+  add_dependencies(by_hand_tests ${program})
+  qkv_test_entries(by_hand.all_${name} ${program} ${count} FILTER "-*Long.*:NcclComm.*" SET QKV_TABLES=cuda  # NCCL needs a GPU
+    PROPERTIES LABELS by_hand TIMEOUT 3000)
+  if(ARG_ALWAYS AND NOT QKV_SANITIZE)
+    set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL NO)
+    qkv_test_entries(by_hand.${name} ${program} 2 FILTER "${ARG_ALWAYS}" SET QKV_TABLES=cuda PROPERTIES TIMEOUT 300 COST 30)
   endif()
 endfunction()
 

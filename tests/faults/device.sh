@@ -172,6 +172,8 @@ old_driver() {
 }
 if "$qkv" version | grep -q 'without kernels for NVIDIA'; then
   echo 'left out: a driver that is too old; this program was built without kernels for GPUs'
+elif "$qkv" version | grep -q '^GPU  *a GPU by hand'; then
+  echo 'left out: a driver that is too old; a GPU in software has none'
 elif old_driver; then
   LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   export LD_LIBRARY_PATH

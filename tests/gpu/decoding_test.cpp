@@ -1,5 +1,4 @@
 // Kernels of the GPU that only decoding has, against the ones they stand for. Where there is no GPU they are skipped.
-#ifdef QKV_WITH_CUDA
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -35,8 +34,8 @@ TEST_F(Decoding, TurnsAndCachesHeadsAsSeparateKernelsDo) {
       constexpr int64_t kSlots = 64, kPositions = 50;
       std::vector<int32_t> positions, slots;
       for (int32_t r = 0; r < h.rows; ++r) {
-        positions.push_back(r * 7 % kPositions);
-        slots.push_back((r * 5 + 3) % kSlots);
+        positions.push_back(static_cast<int32_t>(r * 7 % kPositions));
+        slots.push_back(static_cast<int32_t>((r * 5 + 3) % kSlots));
       }
       const Tensor at = pass.indices(positions, {h.rows}), to = pass.indices(slots, {h.rows});
       const Tensor cos = made(1, {kPositions, h.pairs}, DType::f32), sin = made(2, {kPositions, h.pairs}, DType::f32);
@@ -87,4 +86,3 @@ TEST_F(Decoding, FindsTheFirstHighestNumber) {
 
 }  // namespace cuda_decoding_test
 }  // namespace qkv::test
-#endif

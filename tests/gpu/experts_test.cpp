@@ -1,5 +1,4 @@
 // Loads of experts on a GPU pass through scratch, some rows at a time.
-#ifdef QKV_WITH_CUDA
 #include <gtest/gtest.h>
 
 #include "support/pass.h"
@@ -31,4 +30,3 @@ TEST(CudaExperts, HaveTheirLoadsThroughLittleScratch) {
 
 }  // namespace cuda_experts_test
 }  // namespace qkv::test
-#endif

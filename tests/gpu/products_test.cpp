@@ -1,6 +1,5 @@
 // Products of many and of few rows on the GPU, in whole tiles and not, against the plain kernels: a copy of x or dy whose rows are an
 // odd number apart goes to those, and every bit is the same. Where there is no GPU they are skipped.
-#ifdef QKV_WITH_CUDA
 #include <gtest/gtest.h>
 
 #include <array>
@@ -234,4 +233,3 @@ INSTANTIATE_TEST_SUITE_P(, CudaProducts,
 
 }  // namespace cuda_products_test
 }  // namespace qkv::test
-#endif
