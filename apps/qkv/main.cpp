@@ -1,10 +1,15 @@
 // The one binary. Exit codes: 0 done or yes, 1 the answer is no, 2 bad input, 3 internal error, 130 Ctrl-C.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "base/environment.h"
@@ -44,6 +49,20 @@ Of the launcher, at the root of the repository:
   ./qkv bench                                   measure speed
 
 Exit codes: 0 done or yes, 1 the answer is no, 2 bad input, 3 internal error, 130 stopped with Ctrl-C.)";
+
+#ifdef QKV_WITH_CUDA
+// CUDA's runtime notes its kernels before main and goes on where it is refused memory for that: so whether there is some is asked
+// before it.
+__attribute__((constructor(101))) void need_memory_for_kernels() {
+  constexpr size_t kBytes = 512 << 10;  // it takes 90 KB
+  void* const memory = std::malloc(kBytes);
+  if (memory != nullptr) return std::free(memory);
+  constexpr std::string_view kText =
+      "qkv: out of memory before the program began\n  hint: give it more address space (ulimit -v)\n";
+  std::ignore = write(STDERR_FILENO, kText.data(), kText.size());
+  _exit(kWrongInput);
+}
+#endif
 
 int complain(const std::string& text, int code) {
   constexpr size_t kLongest = 2000;  // room for an Error: its message, its hint and the place

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <random>
 
 #include "kernels/cuda/ptx.h"
@@ -110,6 +111,7 @@ TEST(GpuByHand, CopiesAreThereOnceSomebodyWaits) {
     return made;
   }();
   for (const bool waits : {true, false}) {
+    if (!waits && std::getenv("QKV_GPU_ORDER") != nullptr) GTEST_SKIP() << "there they may come at once";
     std::array<float, 64> got{};
     EXPECT_EQ(run_block(
                   [&] {

@@ -28,7 +28,7 @@ namespace {
 namespace context = boost::context::detail;
 
 constexpr size_t kStackBytes = 256 << 10;
-constexpr int kBarriers = 16, kKinds = 2;
+constexpr int kBarriers = 16, kWarpgroups = kMostThreads / (4 * kWarpSize), kKinds = 2;
 
 struct Group {
   std::vector<std::function<void()>> work;
@@ -72,7 +72,7 @@ Grid grid;
 const std::function<void()>* body = nullptr;
 std::vector<Thread> threads;
 std::array<Warp, kMostThreads / kWarpSize> warps;
-std::array<Gate, kBarriers> gates;
+std::array<Gate, kBarriers + kWarpgroups> gates;
 std::map<uint32_t, Barrier> barriers;
 std::deque<Copy> copies;
 std::deque<Thread*> ready;
@@ -223,9 +223,7 @@ Barrier& barrier_at(uint32_t at) {
   return found->second;
 }
 
-void finish_copy() {
-  Copy copy = std::move(copies.front());
-  copies.pop_front();
+void finish(const Copy& copy) {
   copy.run();
   Barrier& barrier = barrier_at(copy.barrier);
   barrier.bytes -= copy.bytes;
@@ -261,13 +259,20 @@ void run_block() {
     if (!ready.empty()) {
       resume(*next());
     } else if (!copies.empty()) {
-      finish_copy();
+      const Copy copy = std::move(copies.front());
+      copies.pop_front();
+      finish(copy);
     } else {
       std::fprintf(stderr, "gpu by hand: block %u %u %u of %s stands still\n", blockIdx.x, blockIdx.y, blockIdx.z,
                    grid.name);
       std::map<std::string, int> waiting;
       for (size_t i = 0; i < grid.threads; ++i) ++waiting[threads[i].ended ? "nothing, ended" : threads[i].waits_for];
       for (const auto& [what, count] : waiting) std::fprintf(stderr, "  %d threads wait for %s\n", count, what.c_str());
+      for (const auto& [at, barrier] : barriers) {
+        std::fprintf(stderr, "  barrier at %u: passed %u times, %u of %u have arrived, %lld bytes missing, %zu wait\n",
+                     at, barrier.passed, barrier.arrivals, barrier.count, static_cast<long long>(barrier.bytes),
+                     barrier.waiting.size());
+      }
       std::abort();
     }
   }
@@ -366,6 +371,10 @@ int meet_threads(int barrier, int wanted, bool brings) {
   return gate.last_brought;
 }
 
+void meet_warpgroup(int warpgroup) {
+  meet_threads(kBarriers + warpgroup, 4 * kWarpSize, false);
+}
+
 void barrier_init(uint32_t at, uint32_t count) {
   if (at % 8 != 0) fault("a barrier is not aligned");
   barriers[at] = Barrier{};
@@ -389,7 +398,10 @@ void barrier_wait(uint32_t at, uint32_t parity) {
 }
 
 void copy_later(std::function<void()> copy, uint32_t barrier, uint32_t bytes) {
-  copies.push_back({std::move(copy), barrier, bytes});
+  Copy made{std::move(copy), barrier, bytes};
+  const bool at_once = order() == Order::backward || (order() == Order::shuffled && shuffler() % 2 == 0);
+  if (at_once) return finish(made);
+  copies.push_back(std::move(made));
 }
 
 void add_work(Work kind, std::function<void()> work) {

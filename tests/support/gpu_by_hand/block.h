@@ -2,7 +2,8 @@
 // What is asynchronous on a GPU happens as late as it may: copies and products when somebody waits for them and nothing else
 // can go on. So a wait that is missing shows.
 //
-// QKV_GPU_ORDER=backward runs threads in the other order, a number shuffles them: what they compute must not depend on it.
+// QKV_GPU_ORDER=backward: the last thread that can go on goes on first, and the copy engine's copies come at once: so what is
+// overwritten while somebody still reads it shows. A number: any of both, by lot.
 #pragma once
 
 #include <cstddef>
@@ -39,6 +40,7 @@ void meet_lanes(unsigned mask, void* mine, Together all);
 // The threads of the block meet at one of sixteen barriers, `threads` of them or (0) all that have not ended; how many brought
 // `true`.
 int meet_threads(int barrier, int threads, bool brings);
+void meet_warpgroup(int warpgroup);
 
 // Barriers in shared memory that count arrivals and bytes.
 void barrier_init(uint32_t at, uint32_t count);

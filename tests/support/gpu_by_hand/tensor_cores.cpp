@@ -193,6 +193,8 @@ void end_products() {
 }
 
 void wait_products(size_t but_the_last) {
+  const int warpgroup = thread_index() / (4 * kWarpSize);
+  meet_warpgroup(warpgroup);
   auto& mine = groups[static_cast<size_t>(thread_index())];
   Wait wait{&mine, but_the_last, thread_index() / kWarpSize};
   meet_lanes(kAllLanes, &wait, [](void* const* waits, unsigned lanes) {
@@ -201,6 +203,7 @@ void wait_products(size_t but_the_last) {
     while (first.mine->all.size() > first.but_the_last + 1) carry_out(waits);
   });
   if (mine.all.size() == 1 && mine.all.front().empty()) mine.all.clear();
+  meet_warpgroup(warpgroup);  // what one thread then gives back, no other warp reads any more
 }
 
 void products_are_done() {

@@ -31,7 +31,10 @@ struct Dropping {
         const FourWords four = random_four(key0, key1, random_row, first + static_cast<uint64_t>(2 * j + h));
         uint32_t bits = 0;
 #pragma unroll
-        for (int c = 0; c < 4; ++c) bits |= (four.c[c] >= least ? 1U : 0U) << 8 * c;
+        for (int c = 0; c < 4; ++c) {
+          const bool kept = four.c[c] >= least;
+          bits |= static_cast<uint32_t>(kept) << 8 * c;
+        }
         halves[h] |= bits << j;
       }
     }

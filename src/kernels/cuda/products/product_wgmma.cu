@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
       barrier_init(full(s), 1);
       barrier_init(empty(s), C::kTogether ? kConsumers : 1);
     }
-    for (int consumer = 0; consumer < kConsumers; ++consumer) barrier_init(turn(consumer), 1);
+    for (int consumer = 0; consumer < kConsumers; ++consumer) barrier_init(turn(consumer), 4);
     fence_for_barriers();
     prefetch_map(&maps.of[0].a);
     prefetch_map(&maps.of[0].b);
@@ -214,7 +214,8 @@ __global__ void __launch_bounds__(kBlockThreads, 1)
           phase ^= 1;
         }
       }
-      if (!C::kTogether && thread == 0) barrier_arrive(turn(1 - consumer));
+      // By each warp: else a warp that still ends its last tile could miss a turn of its own, and take the next for it.
+      if (!C::kTogether && lane == 0) barrier_arrive(turn(1 - consumer));
       wgmma_wait<0>();
       if (thread == 0) barrier_arrive(empty(before));
     };
