@@ -129,7 +129,7 @@ def full_texts(server):
 
 
 def leave(server, options):
-    total = options.clients * options.requests
+    total = 2 * options.clients * round(options.requests * 0.8)
 
     def everyone(share):
         def client(number):
@@ -157,11 +157,11 @@ def leave(server, options):
     files = server.files()
     full_texts(server)
     start = time.monotonic()
-    everyone(0.2)  # until memory has what it keeps
+    everyone(0.8)  # until memory has what it keeps
     settle()
     full_texts(server)
     before = server.memory()
-    everyone(0.8)
+    everyone(0.8)  # and the same once more
     settle()
     full_texts(server)
     after, seconds = server.memory(), time.monotonic() - start

@@ -17,8 +17,10 @@
 namespace qkv {
 namespace {
 
-// The best rate of one large product in the run's precision: what steps are measured against.
+// The best rate of one large product in the run's precision: what steps are measured against. Nobody waits long for it.
 double measure_product(const Engine& engine, Precision precision) {
+  constexpr int kMostRounds = 8;
+  constexpr double kLongEnough = 0.5;  // seconds
   const int64_t size = engine.device().stream() == nullptr ? 768 : 4096;  // a launch takes as long as a small one
   Arena arena(engine.device());
   Context cx = engine.context(arena, precision);
@@ -29,12 +31,13 @@ double measure_product(const Engine& engine, Precision precision) {
   };
   const Tensor x = filled(), w = filled(), y = filled();
   engine.device().finish();
-  double best = 0;
-  for (int i = 0; i < 8; ++i) {
+  double best = 0, spent = 0;
+  for (int i = 0; i < kMostRounds && spent < kLongEnough; ++i) {
     const auto start = std::chrono::steady_clock::now();
     cx.kernels.linear(cx.exec, {.y = y, .x = x, .w = w});
     engine.device().finish();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    spent += seconds;
     best = std::max(best, 2 * std::pow(static_cast<double>(size), 3) / seconds);
   }
   return best;
