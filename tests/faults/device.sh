@@ -107,7 +107,7 @@ computes() {  # computes DEVICE TEXT: every command that has not been run yet; T
   unset QKV_MODELS
 
   if [ -n "$in_software" ]; then
-    echo 'left out: trainings that are killed, and ranks; a GPU in software takes minutes to say how long they will take'
+    echo 'left out: trainings that are killed, and ranks; a GPU in software takes half a minute for the product that says how long one will take'
     return
   fi
   # Killed after its first checkpoint and resumed: the bits of one that was left alone.
