@@ -30,15 +30,20 @@ __device__ inline void let_next_start(Recorded recorded) {
   if (recorded.value) let_next_start();
 }
 
-// Launches a kernel that begins when the one before it has ended.
-template <class Kernel, class... Args>
-void launch_after(cudaStream_t stream, Kernel* kernel, dim3 grid, int threads, size_t shared_bytes,
-                  const Args&... args) {
+inline cudaLaunchConfig_t launch_config(cudaStream_t stream, dim3 grid, int threads, size_t shared_bytes) {
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = dim3(static_cast<unsigned>(threads));
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
+  return config;
+}
+
+// Launches a kernel that begins when the one before it has ended.
+template <class Kernel, class... Args>
+void launch_after(cudaStream_t stream, Kernel* kernel, dim3 grid, int threads, size_t shared_bytes,
+                  const Args&... args) {
+  const cudaLaunchConfig_t config = launch_config(stream, grid, threads, shared_bytes);
   cudaLaunchKernelEx(&config, kernel, args...);
   note_launch();
 }
@@ -56,11 +61,7 @@ void launch(const Exec& exec, Kernel* kernel, dim3 grid, int threads, size_t sha
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = dim3(static_cast<unsigned>(threads));
-  config.dynamicSmemBytes = shared_bytes;
-  config.stream = stream_of(exec);
+  cudaLaunchConfig_t config = launch_config(stream_of(exec), grid, threads, shared_bytes);
   config.attrs = &early;
   config.numAttrs = hopper() && (kEarly == Early::always || recording()) ? 1 : 0;
   if constexpr (kAsksIfRecorded<Kernel>) {

@@ -274,15 +274,7 @@ __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity) 
 __device__ __forceinline__ void prefetch_map(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
-// Column x, row y of the map's matrix; what lies outside of it arrives as zeros.
-__device__ __forceinline__ void load_tile(uint32_t to, const CUtensorMap* map, int x, int y, uint32_t barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
-          to),
-      "l"(map), "r"(x), "r"(y), "r"(barrier)
-      : "memory");
-}
-// The same of matrix z of a stack.
+// Column x, row y of matrix z of the map's stack; what lies outside of it arrives as zeros.
 __device__ __forceinline__ void load_tile(uint32_t to, const CUtensorMap* map, int x, int y, int z, uint32_t barrier) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::

@@ -18,7 +18,6 @@
 #define __global__
 #define __device__
 #define __host__
-#define __constant__
 #define __shared__ static
 #define __grid_constant__
 #define __launch_bounds__(...)
@@ -54,7 +53,6 @@ QKV_VECTORS(signed char, char)
 QKV_VECTORS(float, float)
 QKV_VECTORS(int, int)
 QKV_VECTORS(unsigned, uint)
-QKV_VECTORS(double, double)
 #undef QKV_VECTORS
 
 // --- functions of device code ----------------------------------------------------------------------------------------
@@ -142,11 +140,6 @@ T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32) {
   const int lane = gpu_by_hand::lane(), from = lane - static_cast<int>(by);
   return gpu_by_hand::exchange(mask, value, from >= lane / width * width ? from : -1);
 }
-template <class T>
-T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32) {
-  const int lane = gpu_by_hand::lane(), from = lane + static_cast<int>(by);
-  return gpu_by_hand::exchange(mask, value, from / width == lane / width ? from : -1);
-}
 inline unsigned __ballot_sync(unsigned mask, int p) {
   return gpu_by_hand::vote(mask, p != 0 ? 1 : 0, [](void* const* all, unsigned lanes, int) {
     return gpu_by_hand::equal_lanes(all, lanes, 1);
@@ -166,18 +159,6 @@ unsigned __match_any_sync(unsigned mask, T value) {
     return gpu_by_hand::equal_lanes(all, lanes, static_cast<const gpu_by_hand::Vote*>(all[i])->given);
   });
 }
-inline unsigned __reduce_max_sync(unsigned mask, unsigned value) {
-  return gpu_by_hand::vote(mask, value, [](void* const* all, unsigned lanes, int) {
-    unsigned most = 0;
-    for (int i = 0; i < 32; ++i) {
-      if ((lanes >> i & 1U) == 0) continue;
-      const auto given = static_cast<unsigned>(static_cast<const gpu_by_hand::Vote*>(all[i])->given);
-      most = given > most ? given : most;
-    }
-    return most;
-  });
-}
-
 // Threads change nowhere but where they meet, so these need nothing of the kind.
 template <class T, class U>
 T atomicAdd(T* at, U by) {
