@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/ptx.h"
 #include "kernels/cuda/wgmma.h"
 #include "kernels/cuda/wgmma_layout.h"
@@ -101,6 +102,20 @@ TEST(GpuByHand, ThreadsThatDoNotMeetReadWhatIsNotThere) {
   for (unsigned i = 0; i < kThreadsHere; ++i) right[i] = static_cast<int>(kThreadsHere - 1 - i);
   EXPECT_EQ(turned_around(true), right);
   EXPECT_NE(turned_around(false), right);
+}
+
+// Sums of a block one after the other use the same memory.
+TEST(GpuByHand, SumsOfABlockDoNotMeetTheNext) {
+  constexpr int kSums = 6;
+  std::array<std::array<int, kSums>, kThreads> got{};
+  run_block(
+      [&] {
+        for (int i = 0; i < kSums; ++i) got[threadIdx.x][static_cast<size_t>(i)] = block_sum(1 << i);
+      },
+      kThreads);
+  for (const auto& sums : got) {
+    for (int i = 0; i < kSums; ++i) ASSERT_EQ(sums[static_cast<size_t>(i)], kThreads << i);
+  }
 }
 
 // The copy engine's copies are seen by who waits, and by no one else.
