@@ -20,13 +20,23 @@ using namespace kernels::cuda;
 
 constexpr unsigned kThreadsHere = 128;
 
+cudaStream_t stream() {
+  static cudaStream_t made = nullptr;
+  if (made == nullptr) cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
+  return made;
+}
+cudaError_t launch_here(std::function<void()> body, dim3 grid, unsigned threads, size_t shared_bytes = 0,
+                        bool early = false) {
+  cudaLaunchAttribute may_be_early{cudaLaunchAttributeProgrammaticStreamSerialization, {early ? 1 : 0}};
+  const cudaLaunchConfig_t config{grid, dim3(threads), shared_bytes, stream(), &may_be_early, 1};
+  return gpu_by_hand::launch(config, nullptr, "a test's kernel", std::move(body));
+}
+
 // Runs a kernel of one block.
 template <class F>
 cudaError_t run_block(F body, unsigned threads = kThreadsHere, size_t shared_bytes = 4096) {
-  cudaLaunchConfig_t config{};
-  config.blockDim = dim3(threads);
-  config.dynamicSmemBytes = shared_bytes;
-  return gpu_by_hand::launch(config, nullptr, "a test's kernel", body);
+  const cudaError_t launched = launch_here(body, dim3(), threads, shared_bytes);
+  return launched == cudaSuccess ? cudaStreamSynchronize(stream()) : launched;
 }
 
 // Sixteen bf16 whose exponents lie in a range; some are zero.
@@ -247,13 +257,113 @@ TEST(GpuByHand, LanesExchangeAndVote) {
   EXPECT_EQ(equal[9], 0x00000f00U);
 }
 
+// The host is ahead of the GPU until it waits; of its memory what is pinned is read only then.
+TEST(GpuByHand, WorkIsDoneWhenTheHostWaits) {
+  int *pinned = nullptr, *device = nullptr;
+  ASSERT_EQ(cudaMallocHost(reinterpret_cast<void**>(&pinned), 2 * sizeof(int)), cudaSuccess);
+  ASSERT_EQ(cudaMallocAsync(reinterpret_cast<void**>(&device), 3 * sizeof(int), stream()), cudaSuccess);
+  int plain = 1, got[3] = {};
+  pinned[0] = 1;
+  cudaMemcpyAsync(device, &plain, sizeof(int), cudaMemcpyHostToDevice, stream());
+  cudaMemcpyAsync(device + 1, pinned, sizeof(int), cudaMemcpyHostToDevice, stream());
+  launch_here([&] { device[2] = plain; }, dim3(), 1);
+  cudaMemcpyAsync(pinned + 1, device + 2, sizeof(int), cudaMemcpyDeviceToHost, stream());
+  plain = pinned[0] = 2;
+  pinned[1] = 7;
+  EXPECT_EQ(pinned[1], 7);
+  cudaMemcpyAsync(got, device, sizeof(got), cudaMemcpyDeviceToHost,
+                  stream());  // waits: what is not pinned is there at once
+  EXPECT_EQ(got[0], 1);
+  EXPECT_EQ(got[1], 2);
+  EXPECT_EQ(got[2], 2);
+  EXPECT_EQ(pinned[1], 2);
+  EXPECT_EQ(cudaFreeAsync(device, stream()), cudaSuccess);
+  EXPECT_EQ(cudaFreeAsync(device, stream()), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaStreamSynchronize(stream()), cudaSuccess);
+  EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
+}
+
+// Three kernels: what the first writes is seen by the next ones after they waited, and where they may start early not before.
+// Where the second lets the third start before it waits itself, that one is as early.
+TEST(GpuByHand, KernelsStartAsEarlyAsTheyMay) {
+  for (const bool early : {false, true}) {
+    for (const bool lets_next_start : {false, true}) {
+      int first = 0, second = 0;
+      std::array<int, 2> second_saw{-1, -1}, third_saw{-1, -1}, third_saw_second{-1, -1};
+      launch_here([&] { first = 1; }, dim3(), 1);
+      launch_here(
+          [&] {
+            if (lets_next_start) let_next_start();
+            second_saw[0] = first;
+            wait_for_last();
+            second_saw[1] = first;
+            second = 1;
+          },
+          dim3(), 1, 0, early);
+      launch_here(
+          [&] {
+            third_saw[0] = first;
+            third_saw_second[0] = second;
+            wait_for_last();
+            third_saw[1] = first;
+            third_saw_second[1] = second;
+          },
+          dim3(), 1, 0, early);
+      ASSERT_EQ(cudaStreamSynchronize(stream()), cudaSuccess);
+      const int before = early ? 0 : 1;
+      EXPECT_EQ(second_saw, (std::array{before, 1}));
+      EXPECT_EQ(third_saw, (std::array{early && lets_next_start ? 0 : 1, 1}));
+      EXPECT_EQ(third_saw_second, (std::array{before, 1}));
+    }
+  }
+}
+
+// What a block brought before it waited it has afterwards, whatever others did meanwhile; blocks that are not begun early run too.
+TEST(GpuByHand, BlocksThatStartEarlyKeepWhatTheyHave) {
+  constexpr unsigned kBlocks = 5;
+  alignas(16) const std::array<uint32_t, 4> weights{1, 2, 3, 4};
+  std::array<uint32_t, kBlocks> sums{};
+  uint32_t scale = 0;
+  launch_here(
+      [&] {
+        reinterpret_cast<uint32_t*>(dynamic_shared<16>())[threadIdx.x] = 77;
+        scale = 10;
+      },
+      dim3(3), 32, 1024);
+  launch_here(
+      [&] {
+        const uint32_t here = shared_address(dynamic_shared<16>());
+        if (threadIdx.x == 0) fetch_chunk<16>(here, weights.data());
+        end_of_chunks();
+        wait_for_last();
+        wait_for_chunks<0>();
+        __syncthreads();
+        if (threadIdx.x == 1) sums[blockIdx.x] = scale * (shared_uint(here) + shared_uint(here + 12)) + blockIdx.x;
+      },
+      dim3(kBlocks), 64, 1024, true);
+  ASSERT_EQ(cudaStreamSynchronize(stream()), cudaSuccess);
+  for (uint32_t i = 0; i < kBlocks; ++i) EXPECT_EQ(sums[i], 50 + i);
+}
+
+TEST(GpuByHand, BlocksThatDoNotWaitForTheKernelBeforeAreNamed) {
+  const auto run = [](bool all_wait) {
+    launch_here([] {}, dim3(), 1);
+    launch_here(
+        [=] {
+          if (all_wait || blockIdx.x != 1) wait_for_last();
+        },
+        dim3(3), 1, 0, true);
+    cudaStreamSynchronize(stream());
+  };
+  run(true);
+  EXPECT_DEATH(run(false), "a block has not waited for the kernel before");
+}
+
 TEST(GpuByHand, LaunchesThatDoNotFitAreErrors) {
   EXPECT_EQ(run_block([] {}, 1025), cudaErrorInvalidValue);
   EXPECT_EQ(run_block([] {}, 32, gpu_by_hand::kSharedWithoutAsking + 1), cudaErrorInvalidValue);
-  cudaLaunchConfig_t config{};
-  config.blockDim = dim3(32);
-  config.gridDim = dim3(1, 65536);
-  EXPECT_EQ(gpu_by_hand::launch(config, nullptr, "", [] {}), cudaErrorInvalidValue);
+  EXPECT_EQ(launch_here([] {}, dim3(1, 65536), 32), cudaErrorInvalidValue);
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }

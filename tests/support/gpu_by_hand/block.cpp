@@ -13,6 +13,7 @@
 #include <mutex>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cuda_runtime_api.h"
@@ -66,18 +67,32 @@ struct Copy {
   uint32_t barrier, bytes;
 };
 
+}  // namespace
+
+struct Block {
+  Kernel* kernel = nullptr;
+  int64_t number = 0;  // x first, then y, then z
+  std::deque<Thread> threads;
+  std::array<Warp, kMostThreads / kWarpSize> warps;
+  std::array<Gate, kBarriers + kWarpgroups> gates;
+  std::map<uint32_t, Barrier> barriers;
+  std::deque<Copy> copies;
+  std::deque<Thread*> ready;
+  int alive = 0;
+
+  bool before_last = false;         // the kernel before has not ended
+  std::vector<Thread*> until_last;  // who waits for that
+  bool waited = false, lets_next = false;
+  std::vector<unsigned char> shared;  // what it has of it, while others run
+};
+
+namespace {
+
 // All of it belongs to who holds `running`.
 std::mutex running;
-Grid grid;
-const std::function<void()>* body = nullptr;
-std::vector<Thread> threads;
-std::array<Warp, kMostThreads / kWarpSize> warps;
-std::array<Gate, kBarriers + kWarpgroups> gates;
-std::map<uint32_t, Barrier> barriers;
-std::deque<Copy> copies;
-std::deque<Thread*> ready;
+std::vector<std::shared_ptr<Block>> spare;
+Block* here = nullptr;
 Thread* now = nullptr;
-int alive = 0;
 context::fcontext_t scheduler = nullptr;
 alignas(1024) unsigned char shared[kMostShared];
 std::mt19937 shuffler;
@@ -122,12 +137,12 @@ void pause(const char* what) {
 }
 
 void wake(std::vector<Thread*>& waiting) {
-  ready.insert(ready.end(), waiting.begin(), waiting.end());
+  here->ready.insert(here->ready.end(), waiting.begin(), waiting.end());
   waiting.clear();
 }
 
 Warp& warp_of(const Thread& thread) {
-  return warps[static_cast<size_t>(thread.index / kWarpSize)];
+  return here->warps[static_cast<size_t>(thread.index / kWarpSize)];
 }
 
 // Whether all who are still there have come.
@@ -137,17 +152,18 @@ bool complete(const Warp& warp, const Meeting& meeting) {
 
 // All but `except`, who goes on by itself, become ready.
 void close(Warp& warp, Meeting& meeting, const Thread* except) {
-  const unsigned here = meeting.here;
-  meeting.all(meeting.records.data(), here);
+  const unsigned lanes = meeting.here;
+  meeting.all(meeting.records.data(), lanes);
   meeting.here = 0;
-  const auto first = static_cast<size_t>(&warp - warps.data()) * kWarpSize;
+  const auto first = static_cast<size_t>(&warp - here->warps.data()) * kWarpSize;
   for (size_t i = 0; i < kWarpSize; ++i) {
-    if ((here >> i & 1U) != 0 && &threads[first + i] != except) ready.push_back(&threads[first + i]);
+    Thread& thread = here->threads[first + i];
+    if ((lanes >> i & 1U) != 0 && &thread != except) here->ready.push_back(&thread);
   }
 }
 
 bool open_gate(Gate& gate) {
-  if (gate.here == 0 || gate.here < (gate.wanted == 0 ? alive : gate.wanted)) return false;
+  if (gate.here == 0 || gate.here < (gate.wanted == 0 ? here->alive : gate.wanted)) return false;
   gate.last_brought = gate.bring;
   gate.here = gate.bring = 0;
   wake(gate.waiting);
@@ -162,13 +178,13 @@ void end_thread() {
   }
   products_are_done();
   mine.ended = true;
-  --alive;
+  --here->alive;
   Warp& warp = warp_of(mine);
   warp.alive &= ~(1U << (mine.index % kWarpSize));
   for (Meeting& meeting : warp.meetings) {
     if (complete(warp, meeting)) close(warp, meeting, nullptr);
   }
-  for (Gate& gate : gates) {
+  for (Gate& gate : here->gates) {
     if (gate.wanted == 0) open_gate(gate);
   }
 }
@@ -179,7 +195,7 @@ void thread_main(context::transfer_t from) {
   __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack, &scheduler_size);
 #endif
   for (;;) {
-    (*body)();
+    here->kernel->body();
     end_thread();
     pause("a block");
   }
@@ -196,12 +212,10 @@ void resume(Thread& thread) {
 #endif
 }
 
-void make_threads(size_t count) {
-  while (threads.size() < kMostThreads) threads.emplace_back();
-  for (size_t i = 0; i < count; ++i) {
-    Thread& thread = threads[i];
-    thread.index = static_cast<int>(i);
-    if (thread.stack != nullptr) continue;
+void make_threads(Block& block, size_t count) {
+  while (block.threads.size() < count) {
+    Thread& thread = block.threads.emplace_back();
+    thread.index = static_cast<int>(block.threads.size()) - 1;
     void* const memory =
         mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) fault("no memory for a stack");
@@ -218,8 +232,8 @@ void pass_if_complete(Barrier& barrier) {
 }
 
 Barrier& barrier_at(uint32_t at) {
-  const auto found = barriers.find(at);
-  if (found == barriers.end()) fault("a barrier that was not initialised");
+  const auto found = here->barriers.find(at);
+  if (found == here->barriers.end()) fault("a barrier that was not initialised");
   return found->second;
 }
 
@@ -231,80 +245,157 @@ void finish(const Copy& copy) {
 }
 
 Thread* next() {
+  auto& ready = here->ready;
   if (order() == Order::shuffled) std::swap(ready.front(), ready[shuffler() % ready.size()]);
   Thread* const thread = order() == Order::backward ? ready.back() : ready.front();
   order() == Order::backward ? ready.pop_back() : ready.pop_front();
   return thread;
 }
 
-void run_block() {
-  for (size_t w = 0; w < (grid.threads + kWarpSize - 1) / kWarpSize; ++w) {
-    const unsigned in_warp = std::min<unsigned>(grid.threads - static_cast<unsigned>(w) * kWarpSize, kWarpSize);
-    warps[w].alive = in_warp == kWarpSize ? kAllLanes : (1U << in_warp) - 1;
-    for (Meeting& meeting : warps[w].meetings) meeting.here = 0;
+void enter(Block& block) {
+  here = &block;
+  const Grid& grid = block.kernel->grid;
+  gridDim = dim3(grid.blocks[0], grid.blocks[1], grid.blocks[2]);
+  blockDim = dim3(grid.threads);
+  const int64_t across = grid.blocks[0], number = block.number;
+  blockIdx = {static_cast<unsigned>(number % across), static_cast<unsigned>(number / across % grid.blocks[1]),
+              static_cast<unsigned>(number / across / grid.blocks[1])};
+}
+
+std::shared_ptr<Block> new_block(Kernel& kernel, int64_t number) {
+  std::shared_ptr<Block> made = spare.empty() ? std::make_shared<Block>() : std::move(spare.back());
+  if (!spare.empty()) spare.pop_back();
+  Block& block = *made;
+  const unsigned count = kernel.grid.threads;
+  block.kernel = &kernel;
+  block.number = number;
+  enter(block);
+  make_threads(block, count);
+  for (unsigned w = 0; w < (count + kWarpSize - 1) / kWarpSize; ++w) {
+    const unsigned in_warp = std::min<unsigned>(count - w * kWarpSize, kWarpSize);
+    block.warps[w].alive = in_warp == kWarpSize ? kAllLanes : (1U << in_warp) - 1;
+    for (Meeting& meeting : block.warps[w].meetings) meeting.here = 0;
   }
-  for (Gate& gate : gates) {
+  for (Gate& gate : block.gates) {
     gate.here = gate.bring = gate.wanted = 0;
     gate.waiting.clear();
   }
-  barriers.clear();
-  copies.clear();
-  if (grid.shared_bytes > 0) std::memset(shared, 0xff, grid.shared_bytes);  // NaN, large numbers
-  alive = static_cast<int>(grid.threads);
-  for (size_t i = 0; i < grid.threads; ++i) {
-    threads[i].ended = false;
-    ready.push_back(&threads[i]);
+  block.barriers.clear();
+  block.copies.clear();
+  if (kernel.grid.shared_bytes > 0) std::memset(shared, 0xff, kernel.grid.shared_bytes);  // NaN, large numbers
+  block.alive = static_cast<int>(count);
+  block.before_last = block.waited = block.lets_next = false;
+  for (unsigned i = 0; i < count; ++i) {
+    block.threads[i].ended = false;
+    block.ready.push_back(&block.threads[i]);
   }
-  while (alive > 0) {
-    if (!ready.empty()) {
-      resume(*next());
-    } else if (!copies.empty()) {
-      const Copy copy = std::move(copies.front());
-      copies.pop_front();
-      finish(copy);
-    } else {
-      std::fprintf(stderr, "gpu by hand: block %u %u %u of %s stands still\n", blockIdx.x, blockIdx.y, blockIdx.z,
-                   grid.name);
-      std::map<std::string, int> waiting;
-      for (size_t i = 0; i < grid.threads; ++i) ++waiting[threads[i].ended ? "nothing, ended" : threads[i].waits_for];
-      for (const auto& [what, count] : waiting) std::fprintf(stderr, "  %d threads wait for %s\n", count, what.c_str());
-      for (const auto& [at, barrier] : barriers) {
-        std::fprintf(stderr, "  barrier at %u: passed %u times, %u of %u have arrived, %lld bytes missing, %zu wait\n",
-                     at, barrier.passed, barrier.arrivals, barrier.count, static_cast<long long>(barrier.bytes),
-                     barrier.waiting.size());
-      }
-      std::abort();
+  return made;
+}
+
+void finish_oldest_copy() {
+  const Copy copy = std::move(here->copies.front());
+  here->copies.pop_front();
+  finish(copy);
+}
+
+// What threads have sent for and do not wait for yet; whoever waits finds it done.
+void fetch_all() {
+  for (Thread& thread : here->threads) {
+    for (Group& group : thread.groups[static_cast<size_t>(Work::copies_in)]) {
+      for (auto& work : group.work) std::exchange(work, [] {})();
     }
   }
-  if (!ready.empty()) fault("threads are ready that have ended");
+}
+
+[[noreturn]] void stands_still() {
+  const char* const name = here->kernel->grid.name;
+  std::fprintf(stderr, "gpu by hand: block %u %u %u of %s stands still\n", blockIdx.x, blockIdx.y, blockIdx.z, name);
+  std::map<std::string, int> waiting;
+  for (size_t i = 0; i < here->kernel->grid.threads; ++i) {
+    const Thread& thread = here->threads[i];
+    ++waiting[thread.ended ? "nothing, ended" : thread.waits_for];
+  }
+  for (const auto& [what, count] : waiting) std::fprintf(stderr, "  %d threads wait for %s\n", count, what.c_str());
+  for (const auto& [at, barrier] : here->barriers) {
+    std::fprintf(stderr, "  barrier at %u: passed %u times, %u of %u have arrived, %lld bytes missing, %zu wait\n", at,
+                 barrier.passed, barrier.arrivals, barrier.count, static_cast<long long>(barrier.bytes),
+                 barrier.waiting.size());
+  }
+  std::abort();
+}
+
+// To the end, or to where it waits for the kernel before.
+void go() {
+  Block& block = *here;
+  while (block.alive > 0) {
+    if (!block.ready.empty()) {
+      resume(*next());
+    } else if (!block.copies.empty()) {
+      finish_oldest_copy();
+    } else if (!block.until_last.empty()) {
+      return fetch_all();
+    } else {
+      stands_still();
+    }
+  }
+}
+
+// All that is left of it.
+void end(std::shared_ptr<Block> block) {
+  go();
+  if (!block->ready.empty()) fault("threads are ready that have ended");
+  if (block->kernel->early && !block->waited) fault("a block has not waited for the kernel before");
+  now = nullptr;
+  spare.push_back(std::move(block));
+}
+
+int64_t blocks_of(const Grid& grid) {
+  return int64_t{grid.blocks[0]} * grid.blocks[1] * grid.blocks[2];
 }
 
 }  // namespace
 
 void fault(const char* what) {
   std::fprintf(stderr, "gpu by hand: %s, in thread %d, block %u %u %u of %s\n", what, now != nullptr ? now->index : -1,
-               blockIdx.x, blockIdx.y, blockIdx.z, grid.name);
+               blockIdx.x, blockIdx.y, blockIdx.z, here->kernel->grid.name);
   std::abort();
 }
 
-void run(const Grid& wanted, const std::function<void()>& of_thread) {
+// The first and the last one: what they read there too early is wrong.
+bool begin(Kernel& kernel) {
   const std::lock_guard held(running);
-  grid = wanted;
-  body = &of_thread;
-  make_threads(grid.threads);
-  const dim3 size(grid.blocks[0], grid.blocks[1], grid.blocks[2]);
-  gridDim = size;
-  blockDim = dim3(grid.threads);
-  for (unsigned z = 0; z < size.z; ++z) {
-    for (unsigned y = 0; y < size.y; ++y) {
-      for (unsigned x = 0; x < size.x; ++x) {
-        const bool back = order() == Order::backward;
-        blockIdx = back ? uint3{size.x - 1 - x, size.y - 1 - y, size.z - 1 - z} : uint3{x, y, z};
-        run_block();
-      }
-    }
+  bool next_may = true;
+  const int64_t last = blocks_of(kernel.grid) - 1;
+  for (int64_t number = 0; number <= last; number += std::max<int64_t>(last, 1)) {
+    std::shared_ptr<Block> block = new_block(kernel, number);
+    block->before_last = true;
+    go();
+    if (block->until_last.empty()) fault("a block has not waited for the kernel before");
+    block->shared.assign(shared, shared + kernel.grid.shared_bytes);
+    next_may = next_may && block->lets_next;
+    kernel.begun.push_back(std::move(block));
   }
   now = nullptr;
+  return next_may;
+}
+
+void finish(Kernel& kernel) {
+  const std::lock_guard held(running);
+  std::vector<int64_t> begun;
+  for (std::shared_ptr<Block>& block : kernel.begun) {
+    begun.push_back(block->number);
+    enter(*block);
+    std::copy(block->shared.begin(), block->shared.end(), shared);
+    block->before_last = false;
+    wake(block->until_last);
+    end(std::move(block));
+  }
+  kernel.begun.clear();
+  const int64_t blocks = blocks_of(kernel.grid);
+  for (int64_t i = 0; i < blocks; ++i) {
+    const int64_t number = order() == Order::backward ? blocks - 1 - i : i;
+    if (std::find(begun.begin(), begun.end(), number) == begun.end()) end(new_block(kernel, number));
+  }
 }
 
 int thread_index() {
@@ -320,7 +411,7 @@ unsigned char* shared_memory() {
 }
 
 uint32_t dynamic_shared_bytes() {
-  return grid.shared_bytes;
+  return here->kernel->grid.shared_bytes;
 }
 
 uint32_t shared_address(const void* p) {
@@ -329,6 +420,17 @@ uint32_t shared_address(const void* p) {
 
 unsigned char* shared_at(uint32_t address) {
   return shared + static_cast<int32_t>(address);
+}
+
+void wait_for_last() {
+  here->waited = true;
+  if (!here->before_last) return;
+  here->until_last.push_back(now);
+  pause("the kernel before");
+}
+
+void let_next_start() {
+  here->lets_next = true;
 }
 
 void meet_lanes(unsigned mask, void* mine, Together all) {
@@ -359,7 +461,7 @@ void meet_lanes(unsigned mask, void* mine, Together all) {
 }
 
 int meet_threads(int barrier, int wanted, bool brings) {
-  Gate& gate = gates[static_cast<size_t>(barrier)];
+  Gate& gate = here->gates[static_cast<size_t>(barrier)];
   if (gate.here != 0 && gate.wanted != wanted) fault("threads wait at one barrier for different numbers of them");
   gate.wanted = wanted;
   ++gate.here;
@@ -377,8 +479,8 @@ void meet_warpgroup(int warpgroup) {
 
 void barrier_init(uint32_t at, uint32_t count) {
   if (at % 8 != 0) fault("a barrier is not aligned");
-  barriers[at] = Barrier{};
-  barriers[at].count = count;
+  here->barriers[at] = Barrier{};
+  here->barriers[at].count = count;
 }
 
 void barrier_arrive(uint32_t at, uint32_t bytes_to_come) {
@@ -401,7 +503,7 @@ void copy_later(std::function<void()> copy, uint32_t barrier, uint32_t bytes) {
   Copy made{std::move(copy), barrier, bytes};
   const bool at_once = order() == Order::backward || (order() == Order::shuffled && shuffler() % 2 == 0);
   if (at_once) return finish(made);
-  copies.push_back(std::move(made));
+  here->copies.push_back(std::move(made));
 }
 
 void add_work(Work kind, std::function<void()> work) {

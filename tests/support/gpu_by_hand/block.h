@@ -1,6 +1,7 @@
 // A GPU in software: blocks run one after the other, the threads of a block as fibers that change only where they meet or wait.
 // What is asynchronous on a GPU happens as late as it may: copies and products when somebody waits for them and nothing else
-// can go on. So a wait that is missing shows.
+// can go on, kernels when the host waits for the stream. So a wait that is missing shows. A kernel that may start while the one
+// before still works does so in a few of its blocks (begin).
 //
 // QKV_GPU_ORDER=backward: the last thread that can go on goes on first, and the copy engine's copies come at once: so what is
 // overwritten while somebody still reads it shows. A number: any of both, by lot.
@@ -9,7 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <type_traits>
+#include <vector>
 
 namespace gpu_by_hand {
 
@@ -22,8 +25,17 @@ struct Grid {
   uint32_t shared_bytes;
   const char* name;
 };
-// Runs body() in every thread of every block.
-void run(const Grid& grid, const std::function<void()>& body);
+// body() in every thread of every block.
+struct Block;
+struct Kernel {
+  Grid grid;
+  std::function<void()> body;
+  bool early = false;  // may start before the kernel before has ended, and every block waits for it
+  std::vector<std::shared_ptr<Block>> begun;  // blocks that did
+};
+// Runs some blocks up to where they wait for the kernel before. Whether the next kernel may start then too.
+bool begin(Kernel& kernel);
+void finish(Kernel& kernel);
 
 // --- of the thread that runs -----------------------------------------------------------------------------------------
 
@@ -50,6 +62,9 @@ void barrier_wait(uint32_t at, uint32_t parity);
 void copy_later(std::function<void()> copy, uint32_t barrier, uint32_t bytes);
 
 int thread_index();
+// The kernel before has ended, and what it wrote is seen.
+void wait_for_last();
+void let_next_start();
 
 // Copies of one thread, which it waits for by groups.
 enum class Work { copies_in, copies_out };

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,10 +16,16 @@
 using gpu_by_hand::kMostShared;
 using gpu_by_hand::kProcessors;
 
+// What a stream has to do: a kernel, or something else.
+struct Task {
+  gpu_by_hand::Kernel kernel;
+  std::function<void()> other;
+};
 struct cudaGraphOfHand {
-  std::vector<std::function<void()>> work;
+  std::vector<Task> tasks;
 };
 struct cudaStreamOfHand {
+  std::deque<Task> tasks;
   std::unique_ptr<cudaGraphOfHand> recorded;
 };
 struct cudaEventOfHand {
@@ -30,7 +39,7 @@ constexpr unsigned kMostBlocksAcross = 65535;
 
 thread_local cudaError_t last_error = cudaSuccess;
 std::mutex memory_mutex;
-std::map<void*, size_t> memory;
+std::map<void*, size_t> memory, pinned;
 size_t used = 0;
 std::mutex kernels_mutex;
 std::map<const void*, uint32_t> allowed;  // bytes of shared memory, where a kernel asked for more than any may have
@@ -52,22 +61,55 @@ cudaError_t take(void** data, size_t bytes) {
   return cudaSuccess;
 }
 
-cudaError_t drop(void* data) {
+// Memory of the device that is no longer counted; whoever still reads it finds no number.
+std::function<void()> drop(void* data) {
   const std::lock_guard held(memory_mutex);
   const auto found = memory.find(data);
-  if (found == memory.end()) return keep(cudaErrorInvalidValue);
-  used -= found->second;
+  if (found == memory.end()) return nullptr;
+  const size_t bytes = found->second;
+  used -= bytes;
   memory.erase(found);
-  std::free(data);
-  return cudaSuccess;
+  return [=] {
+    std::memset(data, 0xff, std::min(bytes, kPoisoned));
+    std::free(data);
+  };
 }
 
-// In the order of the stream.
-void do_in(cudaStream_t stream, std::function<void()> work) {
-  if (stream != nullptr && stream->recorded != nullptr) {
-    stream->recorded->work.push_back(std::move(work));
+bool is_pinned(const void* at) {
+  const std::lock_guard held(memory_mutex);
+  auto after = pinned.upper_bound(const_cast<void*>(at));
+  if (after == pinned.begin()) return false;
+  --after;
+  return static_cast<const char*>(at) < static_cast<const char*>(after->first) + after->second;
+}
+
+void add(cudaStream_t stream, Task task) {
+  if (stream->recorded != nullptr) {
+    stream->recorded->tasks.push_back(std::move(task));
   } else {
-    work();
+    stream->tasks.push_back(std::move(task));
+  }
+}
+void add(cudaStream_t stream, std::function<void()> other) {
+  add(stream, Task{{}, std::move(other)});
+}
+
+// Kernels that may start while the one before still works start as early as they ever may.
+void begin_after(std::deque<Task>& tasks, size_t i) {
+  for (bool next_may = true; next_may && i + 1 < tasks.size() && !tasks[i].other; ++i) {
+    Task& next = tasks[i + 1];
+    if (next.other || !next.kernel.early || !next.kernel.begun.empty()) return;
+    next_may = begin(next.kernel);
+  }
+}
+
+// A GPU is ahead of nobody: what a stream has to do is done when the host waits for it.
+void do_all(cudaStream_t stream) {
+  while (!stream->tasks.empty()) {
+    begin_after(stream->tasks, 0);
+    Task& task = stream->tasks.front();
+    task.other ? task.other() : finish(task.kernel);
+    stream->tasks.pop_front();
   }
 }
 
@@ -115,7 +157,8 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, const c
                     block.z == 1 && config.dynamicSmemBytes <= most;
   if (!fits) return keep(cudaErrorInvalidValue);
   const Grid wanted{{grid.x, grid.y, grid.z}, block.x, static_cast<uint32_t>(config.dynamicSmemBytes), name};
-  do_in(config.stream, [wanted, body = std::move(body)] { run(wanted, body); });
+  const bool early = config.numAttrs == 1 && config.attrs->val.programmaticStreamSerializationAllowed != 0;
+  add(config.stream, Task{{wanted, std::move(body), early, {}}, nullptr});
   return cudaSuccess;
 }
 
@@ -204,20 +247,29 @@ cudaError_t cudaMalloc(void** data, size_t bytes) {
 }
 
 cudaError_t cudaFree(void* data) {
-  return drop(data);
+  const std::function<void()> dropped = drop(data);
+  if (!dropped) return keep(cudaErrorInvalidValue);
+  dropped();
+  return cudaSuccess;
 }
 
 cudaError_t cudaMallocAsync(void** data, size_t bytes, cudaStream_t) {
   return take(data, bytes);
 }
 
-cudaError_t cudaFreeAsync(void* data, cudaStream_t) {
-  return drop(data);
+cudaError_t cudaFreeAsync(void* data, cudaStream_t stream) {
+  std::function<void()> dropped = drop(data);
+  if (!dropped) return keep(cudaErrorInvalidValue);
+  add(stream, std::move(dropped));
+  return cudaSuccess;
 }
 
 cudaError_t cudaMallocHost(void** data, size_t bytes) {
   *data = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  return *data != nullptr ? cudaSuccess : keep(cudaErrorMemoryAllocation);
+  if (*data == nullptr) return keep(cudaErrorMemoryAllocation);
+  const std::lock_guard held(memory_mutex);
+  pinned[*data] = bytes;
+  return cudaSuccess;
 }
 
 cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned) {
@@ -225,17 +277,28 @@ cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned) {
 }
 
 cudaError_t cudaFreeHost(void* data) {
+  const std::lock_guard held(memory_mutex);
+  if (pinned.erase(data) == 0) return keep(cudaErrorInvalidValue);
   std::free(data);
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
-  do_in(stream, [=] { std::memmove(to, from, bytes); });
+// Of the host's memory only what is pinned is read and written later.
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  if (kind == cudaMemcpyHostToDevice && !is_pinned(from)) {
+    const auto* const first = static_cast<const unsigned char*>(from);
+    add(stream, [to, copied = std::vector<unsigned char>(first, first + bytes)] {
+      std::memcpy(to, copied.data(), copied.size());
+    });
+  } else {
+    add(stream, [=] { std::memmove(to, from, bytes); });
+    if (kind == cudaMemcpyDeviceToHost && !is_pinned(to)) do_all(stream);
+  }
   return cudaSuccess;
 }
 
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
-  do_in(stream, [=] { std::memset(to, value, bytes); });
+  add(stream, [=] { std::memset(to, value, bytes); });
   return cudaSuccess;
 }
 
@@ -245,7 +308,9 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return stream == nullptr || stream->recorded == nullptr ? cudaSuccess : keep(cudaErrorInvalidValue);
+  if (stream->recorded != nullptr) return keep(cudaErrorInvalidValue);
+  do_all(stream);
+  return cudaSuccess;
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
@@ -265,7 +330,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsig
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
-  for (const auto& work : graph->work) do_in(stream, work);
+  add(stream, [] {});  // a graph begins when all before it has ended
+  for (const Task& task : graph->tasks) add(stream, task);
   return cudaSuccess;
 }
 
@@ -289,8 +355,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
-  event->at = std::chrono::steady_clock::now();
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  add(stream, [event] { event->at = std::chrono::steady_clock::now(); });
   return cudaSuccess;
 }
 

@@ -144,8 +144,12 @@ inline void keep(int&) {}
 template <class T>
 void keep(T*&) {}
 
-inline void let_next_start() {}
-inline void wait_for_last() {}
+inline void let_next_start() {
+  by_hand::let_next_start();
+}
+inline void wait_for_last() {
+  by_hand::wait_for_last();
+}
 
 inline void barrier_init(uint32_t barrier, uint32_t count) {
   by_hand::barrier_init(barrier, count);
