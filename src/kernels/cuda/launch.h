@@ -15,6 +15,7 @@ namespace qkv::kernels::cuda {
 
 inline constexpr int kThreads = 256, kWarps = kThreads / 32;
 inline constexpr int64_t kMostBlocks = 1 << 16;  // then a block takes several indices
+inline constexpr int kMostAcross = 65535;        // blocks of a grid in y and z
 
 inline cudaStream_t stream_of(const Exec& exec) {
   return static_cast<cudaStream_t>(exec.stream);

@@ -19,6 +19,10 @@ class StreamMemory {
     note_launch();
   }
 
+  // Scratch, where it has so many bytes, or memory.
+  std::byte* room(const Exec& exec, int64_t bytes) {
+    return bytes <= exec.scratch.count() ? exec.scratch.data() : take(bytes);
+  }
   // Once; null where there is none: then the next download throws.
   std::byte* take(int64_t bytes) {
     if (cudaMallocAsync(&data_, static_cast<size_t>(bytes), stream_) != cudaSuccess) data_ = nullptr;

@@ -65,14 +65,11 @@ bool backward_wgmma(const Exec& exec, const AttentionBackwardArgs& a) {
     pass.drop = find_drop_mask(rest, in, memory);
     if (pass.drop.words == nullptr) return false;
   }
-  std::byte* place = rest.scratch.data();
+  const TilePlan size = place_plan(rest.scratch.data(), in, dq_tile_rows(width));
+  const int64_t stats_bytes = in.q.dim(1) * size.blocks() * kBlock * static_cast<int64_t>(sizeof(float2));
+  std::byte* const place = more.room(rest, size.bytes + stats_bytes);
+  if (place == nullptr) return false;
   pass.plan = place_plan(place, in, dq_tile_rows(width));
-  const int64_t stats_bytes = in.q.dim(1) * pass.plan.blocks() * kBlock * static_cast<int64_t>(sizeof(float2));
-  if (pass.plan.bytes + stats_bytes > rest.scratch.count()) {
-    place = more.take(pass.plan.bytes + stats_bytes);
-    if (place == nullptr) return false;
-    pass.plan = place_plan(place, in, dq_tile_rows(width));
-  }
   pass.stats = reinterpret_cast<float2*>(place + pass.plan.bytes);
   const GradientViews out{.dq = GradView(a.dq), .dk = GradView(a.dk), .dv = GradView(a.dv), .delta = View(a.delta)};
   make_plan(exec, in, out, pass.plan);

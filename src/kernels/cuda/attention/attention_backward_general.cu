@@ -6,6 +6,7 @@
 #include "kernels/cuda/attention/attention_gradient.h"
 #include "kernels/cuda/attention/attention_tiles.h"
 #include "kernels/cuda/ptx.h"
+#include "kernels/cuda/stream_memory.h"
 
 namespace qkv::kernels::cuda {
 namespace {
@@ -200,7 +201,10 @@ void run(const Exec& exec, const AttentionBackwardArgs& args) {
   const BackwardView a(args);
   const GradView dq(args.dq), dk(args.dk), dv(args.dv);
   const Sight sight{.causal = in.causal, .window = in.window, .chunk = in.chunk};
-  const TilePlan plan = place_plan(exec.scratch.data(), in, kBlock);
+  StreamMemory memory(exec);
+  std::byte* const place = memory.room(exec, place_plan(exec.scratch.data(), in, kBlock).bytes);
+  if (place == nullptr) return;
+  const TilePlan plan = place_plan(place, in, kBlock);
   make_plan(exec, in, {.dq = dq, .dk = dk, .dv = dv}, plan);
   constexpr auto kBytes = static_cast<int>(sizeof(Shared<R>));
   static const cudaError_t prepared = [] {

@@ -102,8 +102,8 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
             if constexpr (C::kDrop) put_shared(head_at + 4 * stage, head);
             barrier_expect(full(stage), C::kStage + C::kStats + C::kMask);
             if constexpr (C::kDrop) {  // of no use, but there, where several segments ask
-              const int word = pass.drop.at(head, a.at / kBlock, a.first_row + b * kBlock);
-              load_bytes(mask_at + stage * C::kMask, pass.drop.words + (word & ~1), C::kMask, full(stage));
+              const int64_t word = pass.drop.at(head, a.at / kBlock, a.first_row + b * kBlock);
+              load_bytes(mask_at + stage * C::kMask, pass.drop.words + (word & ~int64_t{1}), C::kMask, full(stage));
             }
             load_head<D>(to, &maps.q, head, a.first_row + b * kBlock, full(stage));
             load_bytes(stats_at + stage * C::kStats, stats + b * kBlock, C::kStats, full(stage));

@@ -187,7 +187,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
     float dq[D / 2], s[32];
 #pragma unroll
     for (float& x : dq) x = 0;
-    const int drop_at = C::kDrop ? pass.drop.at(head, 0, tile.first + first) : 0;  // rows past the tile: any bits
+    const int64_t drop_at = C::kDrop ? pass.drop.at(head, 0, tile.first + first) : 0;  // rows past the tile: any bits
 
     // At the start of a step s holds block b's finished S if kEarly. No product is in flight across the loop's back edge.
     const auto step = [&](int b, auto more) {
@@ -195,7 +195,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kTogether)
       const int now = stage;
       float p[32], dp[32];
       uint32_t kept = 0;
-      if constexpr (C::kDrop) kept = pass.drop.parts(drop_at + b * pass.drop.stride, lane % 4);
+      if constexpr (C::kDrop) kept = pass.drop.parts(drop_at + int64_t{b} * pass.drop.stride, lane % 4);
       const auto find_p = [&](float(&of)[32]) {
 #pragma unroll
         for (int e = 0; e < 32; ++e) p[e] = fast_exp2(fmaf(of[e], by, -stats[e / 2 % 2].x));

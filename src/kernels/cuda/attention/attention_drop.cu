@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kMaskThreads) drop_mask(const __grid_constant_
 DropMask find_drop_mask(Exec& exec, const AttentionInput& in, StreamMemory& memory) {
   const int64_t rows = in.q.dim(0), heads = in.q.dim(1), blocks = (in.longest_keys + kBlock - 1) / kBlock,
                 stride = (rows + 15) / 16 * 16, words = heads * blocks * stride + kDropSpare;
-  if (blocks == 0 || words > INT32_MAX) return {};
+  if (blocks == 0) return {};
   const int64_t bytes = words * static_cast<int64_t>(sizeof(uint64_t)), count = exec.scratch.count();
   std::byte* mask = nullptr;
   if (const int64_t left = (count - bytes) / 128 * 128; left >= count / 8) {

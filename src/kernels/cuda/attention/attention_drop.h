@@ -19,13 +19,13 @@ struct DropMask {
   int blocks = 0, stride = 0;       // stride is even
   float scale = 1;                  // of what is kept: 1 / (1 - p)
 
-  __device__ int at(int head, int block, int row) const { return (head * blocks + block) * stride + row; }
+  __device__ int64_t at(int head, int block, int row) const { return (int64_t{head} * blocks + block) * stride + row; }
   // The 16 bits of a word that lane t has.
-  __device__ uint32_t part(int word, int t) const {
+  __device__ uint32_t part(int64_t word, int t) const {
     return __ldg(reinterpret_cast<const unsigned short*>(words + word) + t);
   }
   // The same of two rows, 8 apart; the first has the low bits.
-  __device__ uint32_t parts(int word, int t) const { return part(word, t) | part(word + 8, t) << 16; }
+  __device__ uint32_t parts(int64_t word, int t) const { return part(word, t) | part(word + 8, t) << 16; }
   __device__ bool keeps(int head, int row, int key) const {
     const int c = key % 64;
     return (words[at(head, key / 64, row)] >> (c % 8 * 8 + c / 8) & 1) != 0;

@@ -219,7 +219,7 @@ void product_blocks(const Exec& exec, const LinearArgs& a, const Tensor& y) {
   job.row_bytes = format.panels() ? PanelLayout(format, inner).bytes() : format.bytes_for(inner);
   job.matrix_bytes = job.row_bytes * (format.panels() ? (outputs + kPanelRows - 1) / kPanelRows : outputs);
   const int64_t each = inner + 4 * (inner / block) + 4 * (inner / job.part);  // bytes of a row in scratch
-  const int64_t at_once = exec.scratch.count() / (each + 64);
+  const int64_t at_once = std::min(exec.scratch.count() / (each + 64), int64_t{kMostAcross} * 8 * kManyTiles);
   for (int64_t first = 0; first < y.rows(); first += at_once) {
     const int64_t rows = std::min(at_once, y.rows() - first);
     auto* scales = reinterpret_cast<float*>(exec.scratch.data());

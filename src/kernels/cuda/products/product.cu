@@ -7,6 +7,10 @@ namespace {
 
 constexpr int kTile = 64, kInner = 32, kPad = 8;
 
+__host__ __device__ inline unsigned tiles(int64_t count) {
+  return static_cast<unsigned>((count + kTile - 1) / kTile);
+}
+
 // Which rows and which inner range a block works on.
 struct Part {
   int64_t first_m, end_m, first_k, end_k;
@@ -41,8 +45,8 @@ __global__ void __launch_bounds__(kThreads) product_fma(ProductArgs p) {
   __shared__ R as[kInner][kTile + 1], bs[kInner][kTile + 1];
   const int64_t group = blockIdx.z;
   const Part part = part_of(p, group);
-  const int64_t m0 = part.first_m + static_cast<int64_t>(blockIdx.y) * kTile,
-                n0 = static_cast<int64_t>(blockIdx.x) * kTile;
+  const unsigned across = tiles(p.n);
+  const int64_t m0 = part.first_m + int64_t{blockIdx.x / across} * kTile, n0 = int64_t{blockIdx.x % across} * kTile;
   if (m0 >= part.end_m) return;
   const int64_t b_group = p.grouped == ProductArgs::Grouped::rows ? group * p.b.group : 0;
   const int tm = threadIdx.x / 16, tn = threadIdx.x % 16;
@@ -91,8 +95,8 @@ __global__ void __launch_bounds__(kThreads) product_mma(ProductArgs p) {
   __shared__ __align__(16) uint16_t as[kTile][kRow], bs[kTile][kRow];
   const int64_t group = blockIdx.z;
   const Part part = part_of(p, group);
-  const int64_t m0 = part.first_m + static_cast<int64_t>(blockIdx.y) * kTile,
-                n0 = static_cast<int64_t>(blockIdx.x) * kTile;
+  const unsigned across = tiles(p.n);
+  const int64_t m0 = part.first_m + int64_t{blockIdx.x / across} * kTile, n0 = int64_t{blockIdx.x % across} * kTile;
   if (m0 >= part.end_m) return;
   const int64_t b_group = p.grouped == ProductArgs::Grouped::rows ? group * p.b.group : 0;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -141,8 +145,7 @@ __global__ void __launch_bounds__(kThreads) product_mma(ProductArgs p) {
 
 void product(const Exec& exec, const ProductArgs& p) {
   if (p.m <= 0 || p.n <= 0 || product_of_many_rows(exec, p) || product_of_floats(exec, p)) return;
-  const dim3 grid(static_cast<unsigned>((p.n + kTile - 1) / kTile), static_cast<unsigned>((p.m + kTile - 1) / kTile),
-                  static_cast<unsigned>(p.group_count));
+  const dim3 grid(tiles(p.m) * tiles(p.n), 1, static_cast<unsigned>(p.group_count));  // only x may be large
   const bool of_bf16 = p.a.dtype == DType::bf16 && p.b.dtype == DType::bf16;
   const auto kernel = p.out.dtype == DType::f64 ? product_fma<double> : of_bf16 ? product_mma : product_fma<float>;
   launch_after(stream_of(exec), kernel, grid, kThreads, 0, p);

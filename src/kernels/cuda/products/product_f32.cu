@@ -8,6 +8,10 @@ namespace {
 
 constexpr int kSide = 128, kSomeK = 8, kRow = kSide + 4;
 
+__host__ __device__ inline unsigned sides(int64_t count) {
+  return static_cast<unsigned>((count + kSide - 1) / kSide);
+}
+
 // 128 x 8 numbers of an operand: four a thread, along k or, transposed, along rows. Zeros outside.
 template <bool kTransposed>
 struct Chunk {
@@ -48,7 +52,8 @@ __device__ __noinline__ void finish_sum(const ProductArgs& p, int64_t m, int64_t
 template <bool kA, bool kB>
 __global__ void __launch_bounds__(kThreads, 2) product_f32(const __grid_constant__ ProductArgs p) {
   __shared__ __align__(16) float as[2][kSomeK][kRow], bs[2][kSomeK][kRow];
-  const int m0 = static_cast<int>(blockIdx.y) * kSide, n0 = static_cast<int>(blockIdx.x) * kSide;
+  const unsigned across = sides(p.n);
+  const int m0 = static_cast<int>(blockIdx.x / across) * kSide, n0 = static_cast<int>(blockIdx.x % across) * kSide;
   const int rows = static_cast<int>(p.m), columns = static_cast<int>(p.n), inner = static_cast<int>(p.k);
   const int tm = static_cast<int>(threadIdx.x) / 16 * 4, tn = static_cast<int>(threadIdx.x) % 16 * 4;
   Chunk<kA> a;
@@ -110,7 +115,7 @@ bool product_of_floats(const Exec& exec, const ProductArgs& p) {
       p.out.dtype == DType::f64 || !loads_well(p.a, p.m, p.k) || !loads_well(p.b, p.n, p.k)) {
     return false;
   }
-  const dim3 grid(static_cast<unsigned>((p.n + kSide - 1) / kSide), static_cast<unsigned>((p.m + kSide - 1) / kSide));
+  const dim3 grid(sides(p.m) * sides(p.n));  // only x may be large
   const auto kernel = p.a.k != 1 ? (p.b.k != 1 ? product_f32<true, true> : product_f32<true, false>)
                                  : (p.b.k != 1 ? product_f32<false, true> : product_f32<false, false>);
   launch_after(stream_of(exec), kernel, grid, kThreads, 0, p);

@@ -7,6 +7,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/products/product.h"
 #include "kernels/cuda/products/weight_gradients.h"
+#include "kernels/cuda/stream_memory.h"
 
 namespace qkv::kernels::cuda {
 namespace {
@@ -21,7 +22,9 @@ template <class R, class T>
 void sum_columns(const Exec& exec, const T* from, const Tensor& x, const GradView& y) {
   const int64_t rows = x.rows(), columns = x.cols(), stride = x.stride(0), across = (columns + 31) / 32;
   const int64_t pieces = std::max<int64_t>((rows + kPieceRows - 1) / kPieceRows, 1);
-  auto* partial = reinterpret_cast<R*>(exec.scratch.data());
+  StreamMemory memory(exec);
+  auto* partial = reinterpret_cast<R*>(memory.room(exec, pieces * columns * static_cast<int64_t>(sizeof(R))));
+  if (partial == nullptr) return;
   each_block(exec, pieces * across, [=] __device__(int64_t block) {
     __shared__ R runs[kWarps][32];
     const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;

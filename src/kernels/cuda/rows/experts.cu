@@ -5,6 +5,7 @@
 #include "kernels/cuda/ptx.h"
 #include "kernels/cuda/rows/row_parts.h"
 #include "kernels/cuda/rows/sort.h"
+#include "kernels/cuda/stream_memory.h"
 
 namespace qkv::kernels::cuda {
 namespace {
@@ -305,9 +306,12 @@ void route_backward(const Exec& exec, const RouteBackwardArgs& a) noexcept {
 void dispatch_plan(const Exec& exec, const DispatchPlanArgs& a) noexcept {
   int32_t *slots = a.slots.as<int32_t>(), *groups = a.groups.as<int32_t>(), *order = a.order.as<int32_t>();
   const int64_t chosen = a.ids.count(), starts = a.groups.count();
-  auto* sorted = reinterpret_cast<int32_t*>(exec.scratch.data());
-  sort_by_id(exec, a.ids.as<int32_t>(), chosen, starts - 1, order, sorted,
-             exec.scratch.data() + (4 * chosen + 255) / 256 * 256);
+  const int64_t ids_bytes = (4 * chosen + 255) / 256 * 256;
+  StreamMemory memory(exec);
+  std::byte* const room = memory.room(exec, ids_bytes + sort_bytes(chosen));
+  if (room == nullptr) return;
+  auto* sorted = reinterpret_cast<int32_t*>(room);
+  sort_by_id(exec, a.ids.as<int32_t>(), chosen, starts - 1, order, sorted, room + ids_bytes);
   each_thread(exec, std::max(chosen, starts), [=] __device__(int64_t i) {
     if (i < chosen) slots[order[i]] = static_cast<int32_t>(i);
     if (i < starts) groups[i] = static_cast<int32_t>(first_not_below(sorted, chosen, i));

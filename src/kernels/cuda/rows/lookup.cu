@@ -1,10 +1,12 @@
 // Rows of a table by index: embeddings, and the scatter of keys and values into pages.
 #include <cmath>
+#include <utility>
 
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/packed.h"
 #include "kernels/cuda/products/blocks.h"
 #include "kernels/cuda/rows/sort.h"
+#include "kernels/cuda/stream_memory.h"
 
 namespace qkv::kernels::cuda {
 namespace {
@@ -41,24 +43,23 @@ void embedding_blocks(const Exec& exec, const EmbeddingArgs& a) {
 
 // The rows of one id, in order, in pieces of 64; then the pieces in order. Ids with one piece go to the table directly,
 // the others through scratch. A piece is worked on by warps, each with 128 columns.
-constexpr int64_t kSlab = 128;
+constexpr int64_t kSlab = 128, kEach = 64;
 
 struct Piece {
   int32_t first, begin, end;  // where it begins, and its id's rows [begin, end), in sorted order
   // Each piece of a long id has its own place: of those that begin in the same 64 at most one is its id's first.
-  __device__ int64_t place(int64_t rows_each) const { return 2 * (first / rows_each) + (first == begin ? 0 : 1); }
+  __device__ int64_t place() const { return 2 * (first / kEach) + (first == begin ? 0 : 1); }
 };
 
-void find_pieces(const Exec& exec, const int32_t* sorted, int64_t rows, int64_t rows_each, Piece* pieces,
-                 int32_t* count) {
+void find_pieces(const Exec& exec, const int32_t* sorted, int64_t rows, Piece* pieces, int32_t* count) {
   each_thread(exec, rows, [=] __device__(int64_t i) {
     const int32_t id = sorted[i];
     int64_t begin = i;
     if (i > 0 && sorted[i - 1] == id) {
-      if (i < rows_each || sorted[i - rows_each] != id) return;  // its first piece began less than a piece ago
+      if (i < kEach || sorted[i - kEach] != id) return;  // its first piece began less than a piece ago
       begin = first_not_below(sorted, rows, id);
     }
-    if ((i - begin) % rows_each != 0) return;
+    if ((i - begin) % kEach != 0) return;
     const int64_t end = first_not_below(sorted, rows, int64_t{id} + 1);
     pieces[atomicAdd(count, 1)] = {static_cast<int32_t>(i), static_cast<int32_t>(begin), static_cast<int32_t>(end)};
   });
@@ -73,29 +74,28 @@ void embedding_backward_in(const Exec& exec, const EmbeddingBackwardArgs& a) {
   const bool add = a.dtable.add;
   if (!add) fill(exec, {.y = a.dtable.tensor, .value = 0});
   if (rows == 0) return;
-  std::byte* room = exec.scratch.data();
-  const auto take = [&](int64_t bytes) {
-    std::byte* const from = room;
-    room += (bytes + 255) / 256 * 256;
-    return from;
-  };
-  auto* order = reinterpret_cast<int32_t*>(take(4 * rows));
-  auto* sorted = reinterpret_cast<int32_t*>(take(4 * rows));
-  auto* pieces = reinterpret_cast<Piece*>(take(static_cast<int64_t>(sizeof(Piece)) * rows));
-  auto* count = reinterpret_cast<int32_t*>(take(4));
+  const auto padded = [](int64_t bytes) { return (bytes + 255) / 256 * 256; };
+  const int64_t ids_bytes = padded(4 * rows), pieces_bytes = padded(static_cast<int64_t>(sizeof(Piece)) * rows),
+                sums_bytes = 2 * (rows / kEach + 1) * width * static_cast<int64_t>(sizeof(R));
+  StreamMemory memory(exec);
+  std::byte* room =
+      memory.room(exec, 2 * ids_bytes + pieces_bytes + padded(4) + std::max(sums_bytes, sort_bytes(rows)));
+  if (room == nullptr) return;
+  const auto take = [&](int64_t bytes) { return std::exchange(room, room + bytes); };
+  auto* order = reinterpret_cast<int32_t*>(take(ids_bytes));
+  auto* sorted = reinterpret_cast<int32_t*>(take(ids_bytes));
+  auto* pieces = reinterpret_cast<Piece*>(take(pieces_bytes));
+  auto* count = reinterpret_cast<int32_t*>(take(padded(4)));
   auto* partial = reinterpret_cast<R*>(room);  // after the sort, which has its room there too
-  int64_t each = 64;
-  const int64_t left = exec.scratch.data() + exec.scratch.count() - room;
-  while (2 * (rows / each + 1) * width * static_cast<int64_t>(sizeof(R)) > left) each *= 2;
   sort_by_id(exec, a.ids.as<int32_t>(), rows, a.dtable.tensor.dim(0), order, sorted, room);
   each_thread(exec, 1, [=] __device__(int64_t) { *count = 0; });
-  find_pieces(exec, sorted, rows, each, pieces, count);
+  find_pieces(exec, sorted, rows, pieces, count);
   // How many pieces there are is known on the device alone.
   const int64_t warps = std::min<int64_t>(rows * slabs, int64_t{1} << 15);
   each_thread(exec, 32 * warps, [=] __device__(int64_t i) {
     for (int64_t task = i / 32; task < *count * slabs; task += warps) {
       const Piece piece = pieces[task / slabs];
-      const int64_t c = task % slabs * kSlab + 4 * (i % 32), end = min(piece.first + each, int64_t{piece.end});
+      const int64_t c = task % slabs * kSlab + 4 * (i % 32), end = min(piece.first + kEach, int64_t{piece.end});
       if (c >= width) continue;
       R sum[4] = {};
 #pragma unroll A::kUnroll
@@ -105,10 +105,10 @@ void embedding_backward_in(const Exec& exec, const EmbeddingBackwardArgs& a) {
 #pragma unroll
         for (int j = 0; j < 4; ++j) sum[j] += factor * v[j];
       }
-      if (piece.end - piece.begin <= each) {
+      if (piece.end - piece.begin <= kEach) {
         table.put(sorted[piece.begin], c, sum, add);
       } else {
-        for (int j = 0; j < 4 && c + j < width; ++j) partial[piece.place(each) * width + c + j] = sum[j];
+        for (int j = 0; j < 4 && c + j < width; ++j) partial[piece.place() * width + c + j] = sum[j];
       }
     }
   });
@@ -116,11 +116,11 @@ void embedding_backward_in(const Exec& exec, const EmbeddingBackwardArgs& a) {
     for (int64_t task = i / 32; task < *count * slabs; task += warps) {
       const Piece piece = pieces[task / slabs];
       const int64_t c = task % slabs * kSlab + 4 * (i % 32);
-      if (piece.first != piece.begin || piece.end - piece.begin <= each || c >= width) continue;
+      if (piece.first != piece.begin || piece.end - piece.begin <= kEach || c >= width) continue;
       R sum[4] = {};
 #pragma unroll 4
-      for (int64_t at = piece.begin; at < piece.end; at += each) {
-        const R* from = partial + Piece{static_cast<int32_t>(at), piece.begin, piece.end}.place(each) * width + c;
+      for (int64_t at = piece.begin; at < piece.end; at += kEach) {
+        const R* from = partial + Piece{static_cast<int32_t>(at), piece.begin, piece.end}.place() * width + c;
         for (int j = 0; j < 4; ++j) sum[j] += c + j < width ? from[j] : R{0};
       }
       table.put(sorted[piece.begin], c, sum, add);
