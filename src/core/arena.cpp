@@ -33,7 +33,14 @@ Arena::Arena(Device& device, int64_t reserve, Mode mode) : device_(&device), mod
 }
 
 Arena::~Arena() {
-  for (const Storage& block : blocks_) ASAN_UNPOISON_MEMORY_REGION(block.data(), static_cast<size_t>(block.bytes()));
+  drop_blocks(0);
+}
+
+void Arena::drop_blocks(size_t from) {
+  for (size_t b = from; b < blocks_.size(); ++b) {
+    ASAN_UNPOISON_MEMORY_REGION(blocks_[b].data(), static_cast<size_t>(blocks_[b].bytes()));
+  }
+  blocks_.resize(std::min(from, blocks_.size()));
 }
 
 void Arena::add_block(int64_t bytes) {
@@ -66,6 +73,19 @@ std::byte* Arena::take_bytes(int64_t bytes) {
   peak_ = std::max(peak_, used());
   ASAN_UNPOISON_MEMORY_REGION(at, static_cast<size_t>(bytes));
   return at;
+}
+
+int64_t Arena::missing(int64_t bytes) const {
+  for (size_t b = current_; b < blocks_.size(); ++b) {
+    if (blocks_[b].bytes() - (b == current_ ? used_ : 0) >= bytes) return 0;
+  }
+  return padded(bytes);
+}
+
+void Arena::reserve(int64_t bytes) {
+  if (mode_ == Mode::plan || missing(bytes) == 0) return;
+  drop_blocks(used() == 0 ? 0 : current_ + 1);
+  add_block(padded(bytes));
 }
 
 void Arena::rewind(Mark mark) {

@@ -25,6 +25,10 @@ class Arena {
   ~Arena();
 
   Tensor take(Format format, const Shape& shape);
+  // So many bytes more in one block, as a plan's peak is: what is missing, and that memory taken in place of blocks in which
+  // nothing lies.
+  int64_t missing(int64_t bytes) const;
+  void reserve(int64_t bytes);
   Mark mark() const { return {current_, used_, below_}; }
   void rewind(Mark mark);
 
@@ -37,6 +41,7 @@ class Arena {
  private:
   std::byte* take_bytes(int64_t bytes);
   void add_block(int64_t bytes);
+  void drop_blocks(size_t from);
 
   Device* device_;
   Mode mode_;

@@ -17,4 +17,11 @@ const Kernels& Kernels::none() {
   return table;
 }
 
+Kernels Kernels::dry() const {
+  Kernels table = none();
+  table.rounds_norms = rounds_norms;
+  table.drops_sums = drops_sums;
+  return table;
+}
+
 }  // namespace qkv

@@ -496,6 +496,7 @@ struct Kernels {
   void (*muon_set)(const Exec&, std::span<MuonArgs>) noexcept = nullptr;
 
   static const Kernels& none();  // kernels that do nothing, for planning memory
+  Kernels dry() const;           // the same, and a pass with gradients takes as much as with this table
 };
 
 }  // namespace qkv

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "core/host_values.h"
-#include "model/weight_list.h"
+#include "model/weight_memory.h"
 
 namespace qkv {
 namespace {
@@ -40,49 +40,12 @@ void check_ids(std::span<const int32_t> ids, int64_t limit) {
   }
 }
 
-// Bytes that passes keep of a weight, and before that of its master, where they do not read it.
-struct KeptWeight {
-  const Param* weight = nullptr;
-  int64_t bytes = 0, before = 0;
-};
-
-// Products read weights in their dtype or as tiles, norms and routers in exact. What is looked up stays as it lies in the
-// file, also where a tied head reads it a second time.
-KeptWeight kept(const Param& weight, const WeightSpec& spec, bool of_head, const Kernels& kernels,
-                Precision precision) {
-  const int64_t stored = weight.format().bytes_for(weight.shape());
-  const bool exact = spec.part == Part::norm || spec.part == Part::router, bias = spec.name.ends_with(".bias"),
-             as_stored =
-                 spec.part == Part::embedding || spec.name.ends_with(".sinks") || spec.name.ends_with(".correction");
-  const DType dtype = exact ? precision.exact : precision.compute;
-  const bool tiles = kernels.wants_tiles && dtype == DType::bf16 && !exact && !bias;
-  if ((as_stored && !of_head) || !weight.format().plain() || (!tiles && weight.format().dtype == dtype)) {
-    return {&weight, stored};
-  }
-  const int64_t read = Format(dtype).bytes_for(tiles ? tiles_shape(weight.shape()) : weight.shape());
-  return as_stored ? KeptWeight{&weight, stored + read} : KeptWeight{&weight, read, stored};
-}
-
-std::vector<KeptWeight> kept_weights(const Model& model, const Kernels& kernels, Precision precision) {
-  std::vector<KeptWeight> all;
-  for (const WeightSpec& spec : weight_list(model.spec())) {
-    const Param* weight = model.weights().find(spec.name);
-    if (weight == nullptr) continue;  // of a partial model
-    all.push_back(kept(*weight, spec, weight == &model.head().weight(), kernels, precision));
-  }
-  return all;
-}
-
 // Of what a pass uploads, beside that of a pass of one short sequence: as many sequences as rows, each with a page table as
 // wide as that of the longest.
 int64_t most_inputs(const KvPages& pages, int64_t rows, int64_t longest) {
   const auto width = std::bit_ceil(static_cast<uint64_t>(KvCache::pages_for(longest)));
   const int64_t tables = std::ssize(pages.tables) * static_cast<int64_t>(width) * size_of(DType::i32);
   return rows * (static_cast<int64_t>(sizeof(Segment)) + tables);
-}
-
-std::string gibibytes(int64_t bytes) {
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / static_cast<double>(int64_t{1} << 30));
 }
 
 }  // namespace
@@ -103,11 +66,8 @@ MemoryNeed Runner::need(const Model& model, const Engine& engine, const RunOptio
   const ModelSpec& spec = model.spec();
   const RunOptions options = completed(given, spec);
   MemoryNeed need;
-  int64_t before = 0;  // of the largest master that is there until it is converted
-  for (const KeptWeight& each : kept_weights(model, engine.kernels(), options.precision)) {
-    need.weights += each.bytes;
-    before = std::max(before, each.before);
-  }
+  const WeightMemory weights = weight_memory(model, engine.kernels(), options.precision);
+  need.weights = weights.kept;
   const std::vector<KvLayout> own = kv_layouts(spec), across = source_layouts(spec);
   const auto bytes = engine.device().stream() != nullptr ? &KvCache::allocated_bytes : &KvCache::bytes_for;
   need.cache = bytes(own, options.cache, options.positions);
@@ -135,22 +95,19 @@ MemoryNeed Runner::need(const Model& model, const Engine& engine, const RunOptio
   if (!across.empty()) {
     need.arena += most_inputs(source_pages, options.chunk, std::min(options.sources, context_of(spec)));
   }
-  need.pass = need.arena + options.chunk * spec.vocabulary * size_of(DType::f32) + before;
+  need.pass = need.arena + options.chunk * spec.vocabulary * size_of(DType::f32) + weights.before;
   return need;
 }
 
 MemoryNeed Runner::fitting(const Model& model, const Engine& engine, const RunOptions& options) {
   const MemoryNeed need = Runner::need(model, engine, options);
-  int64_t held = 0;  // of an earlier run, or of the training it belongs to
-  for (const KeptWeight& each : kept_weights(model, engine.kernels(), options.precision)) {
-    held += std::min(each.weight->held_bytes(), each.bytes);
-  }
-  const int64_t have = engine.device().free_bytes() + held;
+  const int64_t have =
+      engine.device().free_bytes() + weight_memory(model, engine.kernels(), options.precision).held;
   if (need.total() <= have) return need;
   const int64_t left = have - need.weights - need.pass, each = std::max<int64_t>(need.cache / options.positions, 1);
-  QKV_FAIL("this run needs ", gibibytes(need.total()), " (weights ", gibibytes(need.weights), ", keys and values of ",
-           options.positions, " positions ", gibibytes(need.cache), ", a pass ", gibibytes(need.pass), ") but ",
-           gibibytes(have), " are free on ", engine.device().name(),
+  QKV_FAIL("this run needs ", in_gibibytes(need.total()), " (weights ", in_gibibytes(need.weights), ", keys and values of ",
+           options.positions, " positions ", in_gibibytes(need.cache), ", a pass ", in_gibibytes(need.pass), ") but ",
+           in_gibibytes(have), " are free on ", engine.device().name(),
            Hint(left >= each * KvCache::kPage ? fmt::format("about {} positions would fit; ", left / each) : "",
                 "use a shorter context, keys and values in 8 bits, a quantised model, or --device cpu"));
 }

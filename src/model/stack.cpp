@@ -100,7 +100,7 @@ Tensor ModelStack::run_layers(Context& cx, Tensor x, const Pass& pass) const {
   keep(x);  // the caller's x is not overwritten
   const Arena::Mark done = cx.arena.mark();
   for (const auto& layer : layers_) {
-    call_between_layers();
+    if (!cx.arena.planning()) call_between_layers();
     keep(layer->forward(cx, stream, pass));
     cx.arena.rewind(done);
   }

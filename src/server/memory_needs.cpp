@@ -5,13 +5,10 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "model/weight_memory.h"
 
 namespace qkv::server {
 namespace {
-
-std::string in_gibibytes(int64_t bytes) {
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
-}
 
 void check_device(const Device& device, const std::vector<ModelNeed>& needs) {
   int64_t need = 0;

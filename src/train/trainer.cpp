@@ -216,10 +216,8 @@ Trainer::Memory Trainer::plan(const Engine& engine, const Recipe& recipe, Model&
 Trainer::Peaks Trainer::dry_run(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data) {
   Arena arena(engine.device(), 0, Arena::Mode::plan), gradients(engine.device(), 0, Arena::Mode::plan);
   Tape tape(gradients);
-  Kernels none = Kernels::none();
-  none.rounds_norms = engine.kernels().rounds_norms;  // memory for them
-  none.drops_sums = engine.kernels().drops_sums;
-  Context cx{.kernels = none, .exec = engine.exec(), .arena = arena, .precision = recipe.precision()};
+  const Kernels dry = engine.kernels().dry();
+  Context cx{.kernels = dry, .exec = engine.exec(), .arena = arena, .precision = recipe.precision()};
   cx.tape = &tape;
   cx.training = true;
   cx.recompute_layers = recipe.recompute;

@@ -97,6 +97,29 @@ TEST(Arena, AReserveOfThePeakIsTheOnlyBlock) {
   EXPECT_EQ(second.reserved(), first.peak());
 }
 
+TEST(Arena, AReserveTakesThePlaceOfBlocksInWhichNothingLies) {
+  Arena arena(cpu_device());
+  const auto take = [&](int64_t bytes) { return arena.take(DType::i8, {bytes}); };
+  EXPECT_EQ(arena.missing(5000), 5056);
+  arena.reserve(5000);
+  EXPECT_EQ(arena.reserved(), 5056);
+  EXPECT_EQ(arena.missing(5000), 0);
+  const Arena::Mark start = arena.mark();
+  take(100);
+  EXPECT_EQ(arena.missing(5000), 5056);
+  arena.reserve(4900);
+  EXPECT_EQ(arena.reserved(), 5056);
+  arena.reserve(9000);
+  EXPECT_EQ(arena.reserved(), 5056 + 9024);
+  take(4000);
+  take(5000);  // in the second block, and after the next two lines nothing is
+  arena.rewind(start);
+  arena.reserve(20000);
+  EXPECT_EQ(arena.reserved(), 20032);
+  take(20000);
+  EXPECT_EQ(arena.reserved(), 20032);
+}
+
 TEST(Arena, GrowsByAQuarterBeyondItsReserve) {
   constexpr int64_t kReserve = int64_t{64} << 20;  // none of it is touched
   Arena arena(cpu_device(), kReserve);

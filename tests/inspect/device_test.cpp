@@ -2,6 +2,7 @@
 // there is one: theirs but for rounding.
 #include <gtest/gtest.h>
 
+#include "base/expect_error.h"
 #include "base/temp_folder.h"
 #include "inspect/cut/cut_model.h"
 #include "inspect/cut/importance.h"
@@ -11,6 +12,7 @@
 #include "inspect/lens/tuned_lens.h"
 #include "inspect/look/attribution.h"
 #include "inspect/look/looking.h"
+#include "inspect/taps/recorder.h"
 #include "inspect/taps/tap_price.h"
 #include "inspect/tiny.h"
 #include "inspect/watch/watcher.h"
@@ -132,7 +134,53 @@ TEST_P(OnADevice, SnapshotsOfATraining) {
   expect_the_hosts_numbers(look, kFullNmse);
 }
 
-INSTANTIATE_TEST_SUITE_P(Goldens, OnADevice, testing::Values("gpt2", "bart"),
+// What reads texts in one way or another.
+struct Way {
+  const char* name;
+  int64_t rows;  // of a pass
+  std::function<void(Reader&, std::span<const TokenText>)> read;
+};
+std::vector<Way> all_ways(const ModelSpec& spec) {
+  std::vector<TapId> maps;
+  for (const TapInfo& tap : all_taps(spec)) {
+    if (tap.id.site == Site::attn_probs) maps.push_back(tap.id);
+  }
+  const auto look = [=](Reader& reader, std::span<const TokenText> texts) {
+    Recorder recorder(maps);
+    reader.look(texts, recorder);
+  };
+  return {{"losses", 256, [](Reader& reader, std::span<const TokenText> texts) { reader.losses(texts); }},
+          {"maps", 256, look},
+          {"maps in stretches", 32, look},
+          {"gradients", 256, [](Reader& reader, std::span<const TokenText> texts) {
+             Recorder nothing({});
+             reader.backward(texts, nothing);
+           }}};
+}
+
+// What is refused with the memory it takes less a few percent is refused before a pass; with a few percent more it is read.
+TEST_P(OnADevice, MemoryDecidesBeforeAPass) {
+  const std::vector<TokenText> texts = tiny_texts(spec_, {90, 20});
+  for (const Way& way : all_ways(spec_)) {
+    SCOPED_TRACE(way.name);
+    const auto taken_with = [&](int64_t free) {
+      test::GuardedEngine guarded;
+      guarded.device.free = free;
+      const auto made = model(guarded.engine);
+      const int64_t before = guarded.device.most;
+      Reader reader(*made, guarded.engine, {.precision = Precision::bf16(), .rows = way.rows});
+      way.read(reader, texts);
+      return guarded.device.most - before;
+    };
+    // Of a text in stretches its pages lie in the arena's first block, which is of no less than a MiB.
+    const int64_t pages = spec_.kind == ModelSpec::Kind::decoder_only && way.rows < 90 ? int64_t{1} << 20 : 0,
+                  taken = taken_with(int64_t{1} << 40) - pages;
+    EXPECT_EQ(taken_with(taken + taken / 10), taken + pages);
+    expect_error([&] { taken_with(taken - taken / 10); }, {"tokens needs", "weights", "are free on guarded"});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Goldens, OnADevice, testing::Values("gpt2", "bart", "bert"),
                          [](const auto& family) { return std::string(family.param); });
 
 TEST(LensOnADevice, AndPricesOfTaps) {

@@ -6,6 +6,7 @@
 #include "core/host_values.h"
 #include "inspect/texts/finite.h"
 #include "model/kv_layouts.h"
+#include "model/weight_memory.h"
 #include "ops/ops.h"
 
 namespace qkv {
@@ -42,7 +43,45 @@ void check_ids(const char* what, size_t text, std::span<const int32_t> ids, int6
   }
 }
 
+// Asks for what another one asks for, and looks at nothing.
+class AskingProbe : public Probe {
+ public:
+  explicit AskingProbe(const Probe& as) : as_(as) {}
+  Ask ask(Place place, Site site) const override { return as_.ask(place, site); }
+  void visit(Context&, const Tap&, Tensor&) override {}
+  StatsWanted stats_wanted(Place place) const override { return as_.stats_wanted(place); }
+  std::vector<int32_t> rows_wanted(Place place) const override { return as_.rows_wanted(place); }
+
+ private:
+  const Probe& as_;
+};
+
 }  // namespace
+
+// The tokens of a pass without a cache, all texts one after the other.
+struct Reader::Input {
+  size_t first = 0;  // text
+  std::vector<int32_t> ids, lengths, source_ids, source_lengths;
+  Rows rows, source_rows;  // of the last states()
+
+  Size size() const {
+    const auto longest = [](const std::vector<int32_t>& all) {
+      return all.empty() ? 0 : *std::max_element(all.begin(), all.end());
+    };
+    return {.rows = std::max(std::ssize(ids), std::ssize(source_ids)),
+            .longest = std::max(longest(lengths), longest(source_lengths))};
+  }
+  Tensor states(Context& cx, const Model& model) {
+    rows = numbered(cx, lengths, first);
+    Model::Input input{.ids = cx.upload(ids), .rows = &rows};
+    if (!source_ids.empty()) {
+      source_rows = numbered(cx, source_lengths, first);
+      input.source_ids = cx.upload(source_ids);
+      input.source_rows = &source_rows;
+    }
+    return model.states(cx, input);
+  }
+};
 
 // State shared by the passes of one call.
 struct Reader::Pass {
@@ -51,6 +90,25 @@ struct Reader::Pass {
   std::vector<std::vector<float>>* losses = nullptr;  // null: not wanted
 
   std::span<const TokenText> texts() const { return at.texts; }
+
+  // Of texts [first, end); also says where their rows and keys are.
+  Input input(size_t first, size_t end) {
+    Input made{.first = first};
+    at.rows.clear();
+    at.source_rows.clear();
+    for (size_t i = first; i < end; ++i) {
+      const TokenText& text = texts()[i];
+      made.ids.insert(made.ids.end(), text.ids.begin(), text.ids.end());
+      made.lengths.push_back(static_cast<int32_t>(text.ids.size()));
+      append_positions(at.rows, i, text.ids.size());
+      if (text.source.empty()) continue;
+      made.source_ids.insert(made.source_ids.end(), text.source.begin(), text.source.end());
+      made.source_lengths.push_back(static_cast<int32_t>(text.source.size()));
+      append_positions(at.source_rows, i, text.source.size());
+    }
+    at.keys = at.rows;
+    return made;
+  }
 
   std::vector<int32_t> targets() const {
     std::vector<int32_t> all(at.rows.size());
@@ -74,7 +132,7 @@ struct Reader::Pass {
   OfHead run_head(Context& cx, const Model& model, const Tensor& states) const {
     OfHead made{.row = logits_of_a_row(model, cx, states)};
     if (cx.watched({model.spec().main(), 0}, Site::logits)) {
-      check_head(model, made.row);
+      if (!cx.arena.planning()) check_head(model, made.row);
       model.head().forward(cx, states);
     }
     if (losses == nullptr) return made;
@@ -134,6 +192,34 @@ void Reader::check(std::span<const TokenText> texts, bool scored) const {
   }
 }
 
+// Room for a pass, or an Error that says need and have: it is run without kernels and without memory first, unless a larger one
+// of the same call has been.
+void Reader::plan(const Probe& asks, const Size& size, const DryRun& run) {
+  if (size.rows <= fits_.rows && size.longest <= fits_.longest) return;
+  Arena arena(engine_.device(), 0, Arena::Mode::plan), gradients(engine_.device(), 0, Arena::Mode::plan);
+  const Kernels none = engine_.kernels().dry();
+  Context dry{.kernels = none, .exec = engine_.exec(), .arena = arena, .precision = options_.precision};
+  AskingProbe asking(asks);
+  dry.probe = &asking;
+  dry.indices_checked = true;
+  run(dry, gradients);
+  const WeightMemory weights = weight_memory(model_, engine_.kernels(), options_.precision);
+  const int64_t pass = arena.peak() + gradients.peak() + (weights.held < weights.kept ? weights.before : 0),
+                need = weights.kept + size.cache + pass,
+                there = weights.held + arena.peak() - arena_.missing(arena.peak()) + gradients.peak() -
+                        gradients_.missing(gradients.peak()),
+                have = engine_.device().free_bytes() + there;
+  QKV_CHECK(need <= have, "a pass of ", size.rows, " tokens needs ", in_gibibytes(need), " (weights ",
+            in_gibibytes(weights.kept), size.cache > 0 ? ", keys and values " + in_gibibytes(size.cache) : "",
+            ", what it computes ", in_gibibytes(pass), ") but ", in_gibibytes(have), " are free on ",
+            engine_.device().name(),
+            Hint("give shorter texts or a smaller or quantised model",
+                 &engine_.device() == &cpu_device() ? "" : ", or --device cpu"));
+  arena_.reserve(arena.peak());
+  gradients_.reserve(gradients.peak());
+  fits_ = size;
+}
+
 // Texts [first, end) in one pass, without a cache. A pass with a number that is not finite is run again, to say where.
 void Reader::whole(Pass& pass, size_t first, size_t end, bool again) {
   arena_.rewind({});
@@ -141,31 +227,14 @@ void Reader::whole(Pass& pass, size_t first, size_t end, bool again) {
   cx.indices_checked = true;
   FiniteProbe checked(model_, pass.probe);
   cx.probe = &checked;
-  std::vector<int32_t> ids, lengths, source_ids, source_lengths;
-  pass.at.rows.clear();
-  pass.at.source_rows.clear();
-  for (size_t i = first; i < end; ++i) {
-    const TokenText& text = pass.texts()[i];
-    ids.insert(ids.end(), text.ids.begin(), text.ids.end());
-    lengths.push_back(static_cast<int32_t>(text.ids.size()));
-    append_positions(pass.at.rows, i, text.ids.size());
-    if (text.source.empty()) continue;
-    source_ids.insert(source_ids.end(), text.source.begin(), text.source.end());
-    source_lengths.push_back(static_cast<int32_t>(text.source.size()));
-    append_positions(pass.at.source_rows, i, text.source.size());
-  }
-  pass.at.keys = pass.at.rows;
+  Input input = pass.input(first, end);
   if (pass.probe != nullptr) pass.probe->begin(cx, pass.at);
+  plan(checked, input.size(), [&](Context& dry, Arena&) {
+    if (!again) checked.only_find(dry);
+    pass.run_head(dry, model_, input.states(dry, model_));
+  });
   if (!again) checked.only_find(cx);
-  const Rows rows = numbered(cx, lengths, first);
-  Model::Input input{.ids = cx.upload(ids), .rows = &rows};
-  Rows source_rows;
-  if (!source_ids.empty()) {
-    source_rows = numbered(cx, source_lengths, first);
-    input.source_ids = cx.upload(source_ids);
-    input.source_rows = &source_rows;
-  }
-  const Pass::OfHead head = pass.run_head(cx, model_, model_.states(cx, input));
+  const Pass::OfHead head = pass.run_head(cx, model_, input.states(cx, model_));
   if (checked.found()) {
     whole(pass, first, end, true);
     QKV_FAIL("the states of a pass over texts ", first, " to ", end - 1, " are not finite, once in two passes",
@@ -182,6 +251,11 @@ void Reader::in_chunks(Pass& pass, size_t text) {
                 {.dtype = options_.precision.compute, .positions = std::ssize(ids)});
   cache_bytes_ = std::max(cache_bytes_,
                           KvCache::bytes_for(kv_layouts(model_.spec()), options_.precision.compute, std::ssize(ids)));
+  // Of what is yet to be written; a GPU's are taken at once.
+  const auto cache_bytes = [&](size_t left) {
+    if (engine_.device().stream() != nullptr) return int64_t{0};
+    return KvCache::bytes_for(kv_layouts(model_.spec()), options_.precision.compute, static_cast<int64_t>(left));
+  };
   const KvCache::Id sequence = cache.start();
   pass.at.keys.assign(static_cast<size_t>(cache.pages() * KvCache::kPage), {});
   pass.at.source_rows.clear();
@@ -205,8 +279,14 @@ void Reader::in_chunks(Pass& pass, size_t text) {
       pass.at.keys[static_cast<size_t>(slots[r])] = pass.at.rows.back();
     }
     if (pass.probe != nullptr) pass.probe->begin(cx, pass.at);
-    const Tensor in = cx.upload(std::span(ids).subspan(first, count));
-    pass.finish(model_, pass.run_head(cx, model_, model_.next_states(cx, in, pages, nullptr)));
+    const auto run_head = [&](Context& in) {
+      const Tensor now = in.upload(std::span(ids).subspan(first, count));
+      return pass.run_head(in, model_, model_.next_states(in, now, pages, nullptr));
+    };
+    const auto reach = static_cast<int64_t>(first + count);
+    plan(checked, {.rows = static_cast<int64_t>(count), .longest = reach, .cache = cache_bytes(ids.size() - first)},
+         [&](Context& dry, Arena&) { run_head(dry); });
+    pass.finish(model_, run_head(cx));
     if (pass.probe != nullptr) pass.probe->end();
     first += count;
   }
@@ -215,6 +295,7 @@ void Reader::in_chunks(Pass& pass, size_t text) {
 void Reader::read(std::span<const TokenText> texts, ReadingProbe* probe, std::vector<std::vector<float>>* losses,
                   const Finished& finished) {
   check(texts, losses != nullptr);
+  fits_ = {};
   const bool can_chunk = model_.spec().kind == ModelSpec::Kind::decoder_only;
   Pass pass{.at = {.texts = texts}, .probe = probe, .losses = losses};
   for (size_t first = 0; first < texts.size();) {
@@ -249,13 +330,12 @@ void Reader::look(std::span<const TokenText> texts, ReadingProbe& probe, const F
 
 std::vector<double> Reader::backward(std::span<const TokenText> texts, ReadingProbe& probe, const Finished& finished) {
   check(texts, true);
+  fits_ = {};
   std::vector<double> found;
   for (size_t i = 0; i < texts.size(); ++i) {
     const TokenText& text = texts[i];
     Pass pass{.at = {.texts = texts}, .probe = &probe};
-    append_positions(pass.at.rows, i, text.ids.size());
-    append_positions(pass.at.source_rows, i, text.source.size());
-    pass.at.keys = pass.at.rows;
+    Input input = pass.input(i, i + 1);
     const std::vector<int32_t> targets = pass.targets();
     const auto counted =
         static_cast<int64_t>(targets.size()) - std::count(targets.begin(), targets.end(), TokenText::kIgnored);
@@ -269,18 +349,17 @@ std::vector<double> Reader::backward(std::span<const TokenText> texts, ReadingPr
     FiniteProbe checked(model_, &probe);
     cx.probe = &checked;
     probe.begin(cx, pass.at);
-    const auto length = static_cast<int32_t>(text.ids.size()), source = static_cast<int32_t>(text.source.size());
-    const Rows rows = numbered(cx, {&length, 1}, i);
-    Model::Input input{.ids = cx.upload(text.ids), .rows = &rows};
-    Rows source_rows;
-    if (source > 0) {
-      source_rows = numbered(cx, {&source, 1}, i);
-      input.source_ids = cx.upload(text.source);
-      input.source_rows = &source_rows;
-    }
-    const Tensor states = model_.states(cx, input);
-    check_head(model_, logits_of_a_row(model_, cx, states));
-    const ops::Loss loss = pass.loss(cx, model_, states, targets, static_cast<double>(counted));
+    const auto loss_of = [&](Context& in) {
+      const Tensor states = input.states(in, model_), row = logits_of_a_row(model_, in, states);
+      if (!in.arena.planning()) check_head(model_, row);
+      return pass.loss(in, model_, states, targets, static_cast<double>(counted));
+    };
+    plan(checked, input.size(), [&](Context& dry, Arena& gradients) {
+      Tape dry_tape(gradients);
+      dry.tape = &dry_tape;
+      dry_tape.backward(dry, loss_of(dry).loss);
+    });
+    const ops::Loss loss = loss_of(cx);
     const std::vector<float> value = host_floats(loss.loss);
     check_finite(model_, "the loss of text " + std::to_string(i), value);
     tape.backward(cx, loss.loss);

@@ -3,7 +3,8 @@
 // Short texts share a pass. A decoder reads a text longer than a pass in chunks through a KV cache, so that only the
 // cache grows with its length. A row computes the same bits in both ways.
 //
-// A pass that makes a NaN or an infinite number is an Error (finite.h), whatever is read of it.
+// A pass that makes a NaN or an infinite number is an Error (finite.h), whatever is read of it. So is one that does not fit into
+// the memory of its device, with need and have, before it begins.
 //
 // Losses come from the fused cross-entropy: they work with probes that edit, with gradients and with encoders. For
 // log-probabilities through the caches of generation see infer/likelihood.h.
@@ -67,6 +68,13 @@ class Reader {
 
  private:
   struct Pass;
+  struct Input;
+  struct Size {
+    int64_t rows = 0, longest = 0;  // of the pass, and the most keys of one
+    int64_t cache = 0;              // bytes that earlier passes leave to later ones
+  };
+  using DryRun = std::function<void(Context& cx, Arena& gradients)>;
+  void plan(const Probe& asks, const Size& size, const DryRun& run);
   void read(std::span<const TokenText> texts, ReadingProbe* probe, std::vector<std::vector<float>>* losses,
             const Finished& finished);
   void whole(Pass& pass, size_t first, size_t end, bool again = false);
@@ -78,6 +86,7 @@ class Reader {
   ReadOptions options_;
   Arena arena_, gradients_;
   int64_t cache_bytes_ = 0;
+  Size fits_;  // a pass of this size, in the call that is under way
 };
 
 }  // namespace qkv
