@@ -197,7 +197,7 @@ void bench(const Wanted& wanted) {
   const Engine engine(timed_kernels(kernels_of(wanted.device)), {.threads = wanted.threads});
   const auto model = model_of(wanted, engine);
   const RunsWanted& runs = wanted.runs;
-  const bool f32 = wanted.dtype.empty() ? model->spec().dtype == DType::f32 : wanted.dtype == "f32";
+  const bool f32 = wanted.dtype.empty() ? format_of(*model) == "f32" : wanted.dtype == "f32";
   const int64_t most = *std::max_element(runs.batches.begin(), runs.batches.end());
   // The scheduler reserves one page more than a text fills.
   const RunOptions options{.precision = f32 ? Precision::f32() : Precision::bf16(),

@@ -12,6 +12,7 @@ set(hopper_groups
   "attention_backward_short attention_dk_dv attention_dq attention_short attention_wgmma limits product_skinny"
   "product_wgmma")
 set(cuda_groups  # those that take longest come first, so that no processor is left alone with one
+  "block_few block_many"
   "block_product cache_heads choice elementwise optim sort tensor_sets whole"
   "experts linear loss pool product product_f32 weight_gradients"
   "muon norm_backward"

@@ -4,13 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "base/philox.h"
 #include "core/panels.h"
 #include "kernels/cpu/isa.h"
 #include "ops/ops.h"
+#include "support/block_weights.h"
 #include "support/pass.h"
 
 namespace qkv::test {
@@ -36,83 +39,6 @@ std::string name_of_format(Format f) {
   return name;
 }
 
-// Offsets of the half-precision scales in a GGUF block.
-std::vector<int> scales_in(Block block) {
-  switch (block) {
-    case Block::q4_1:
-    case Block::q5_1:
-    case Block::q4_k:
-    case Block::q5_k:
-      return {0, 2};
-    case Block::q2_k:
-      return {80, 82};
-    case Block::q3_k:
-      return {108};
-    case Block::q6_k:
-      return {208};
-    case Block::mxfp4:
-      return {};
-    default:
-      return {0};
-  }
-}
-
-// A weight with random bytes and reasonable scales. GGUF blocks start at an odd address and end with the allocation, so
-// the address sanitizer catches an overrun.
-class Weight {
- public:
-  Weight(Format format, const Shape& shape) {
-    const Numbers numbers = normals(7, shape.count());
-    if (format.panels()) {
-      Pass pass;
-      param_ = std::make_unique<Param>("w", cpu_device(), format, shape);
-      ops::quantize(pass.cx, *param_, pass.input(numbers, shape));
-      return;
-    }
-    const auto size = static_cast<size_t>(format.bytes_for(shape)), each = static_cast<size_t>(format.block_bytes());
-    bytes_ = std::make_unique<std::byte[]>(size + 1);
-    std::byte* first = bytes_.get() + 1;
-    for (size_t i = 0; i < size; ++i) {
-      first[i] = static_cast<std::byte>(random_u32({3, 4}, 0, i));
-    }
-    for (size_t at = 0; at < size; at += each) {
-      for (const int offset : scales_in(format.block)) {
-        const F16 scale = to_f16(static_cast<float>(numbers[at / each]) * 0.01F);
-        std::copy_n(reinterpret_cast<const std::byte*>(&scale), 2, first + at + static_cast<size_t>(offset));
-      }
-      if (format.block == Block::mxfp4) first[at] = static_cast<std::byte>(120 + at / each % 7);
-    }
-    param_ = std::make_unique<Param>("w", cpu_device(), format, shape, ParamSource{.in_place = first});
-  }
-
-  const Param& param() const { return *param_; }
-  // Where the table's tensors are.
-  const Param& on(const Kernels& table) const {
-    Device& device = table.device();
-    if (&device == &cpu_device()) return *param_;
-    if (moved_) return *moved_;
-    const Tensor own = param_->master();
-    moved_ = std::make_unique<Param>("w", device, own.format(), own.shape());
-    device.upload(moved_->master().data(), own.data(), own.format().bytes_for(own.shape()));
-    return *moved_;
-  }
-
- private:
-  std::unique_ptr<std::byte[]> bytes_;
-  std::unique_ptr<Param> param_;
-  mutable std::unique_ptr<Param> moved_;
-};
-
-// Activations whose blocks differ much in size; some are all zero.
-Numbers activations(int64_t rows, int64_t width = kWidth) {
-  Numbers x = normals(5, rows * width);
-  for (size_t i = 0; i < x.size(); ++i) {
-    x[i] = round_to(DType::bf16, x[i] * std::pow(2.0, static_cast<double>(i / 32 % 11) - 5));
-    if (i / 32 % 13 == 3) x[i] = 0;
-  }
-  return x;
-}
-
 struct How {
   const Kernels* kernels = &kernels::ref::table();
   Precision precision = Precision::f32();
@@ -120,7 +46,7 @@ struct How {
   int64_t first = 0, rows = kRows;
 };
 
-Numbers multiply(const Weight& weight, const Numbers& x, const How& how) {
+Numbers multiply(const BlockWeight& weight, const Numbers& x, const How& how) {
   Pass pass({.kernels = how.kernels, .precision = how.precision, .threads = how.threads});
   const Param& w = weight.on(*how.kernels);
   const int64_t width = w.shape()[-1];
@@ -142,8 +68,8 @@ class EveryFormat : public ::testing::TestWithParam<Format> {};
 
 TEST_P(EveryFormat, AgreesWithItsDefinitionInDouble) {
   constexpr int64_t kSome = 19;
-  const Weight w(GetParam(), {kOutputs, kWidth});
-  const Numbers x = activations(kSome);
+  const BlockWeight w(GetParam(), {kOutputs, kWidth});
+  const Numbers x = activations(kSome, kWidth);
   const Numbers right = multiply(w, x, {.precision = Precision::f64(), .rows = kSome});
   double power = 0;
   for (const double y : right) power += y * y;
@@ -162,8 +88,8 @@ TEST_P(EveryFormat, AgreesWithItsDefinitionInDouble) {
 // The result differs from the product with the decoded weight only by the rounding of the activations.
 TEST_P(EveryFormat, IsNearTheProductOfTheDecodedWeight) {
   constexpr int64_t kSome = 7;
-  const Weight w(GetParam(), {kOutputs, kWidth});
-  const Numbers x = activations(kSome);
+  const BlockWeight w(GetParam(), {kOutputs, kWidth});
+  const Numbers x = activations(kSome, kWidth);
   Pass pass({.precision = Precision::f64()});
   const Numbers numbers = to_host(ops::dequantize(pass.cx, w.param(), DType::f64));
   const Numbers right = to_host(ops::linear(pass.cx, pass.input({x.data(), kSome * kWidth}, {kSome, kWidth}),
@@ -176,18 +102,18 @@ TEST_P(EveryFormat, IsNearTheProductOfTheDecodedWeight) {
 // A fused epilogue gives the same bits as separate ops.
 TEST_P(EveryFormat, FusedEpilogueEqualsSeparateOps) {
   constexpr int64_t kHidden = 256;  // a block of the widest format
-  const Weight up(GetParam(), {kHidden, kWidth}), gate(GetParam(), {kHidden, kWidth});
-  const Weight down(GetParam(), {kOutputs, kHidden});
+  const BlockWeight up(GetParam(), {kHidden, kWidth}), gate(GetParam(), {kHidden, kWidth});
+  const BlockWeight down(GetParam(), {kOutputs, kHidden});
   for (const Kernels* table : kernels::all_tables()) {
     for (const Precision precision : {Precision::f32(), Precision::bf16()}) {
       for (const int64_t rows : {2, 21}) {
         for (const bool gated : {false, true}) {
           Pass pass({.kernels = table, .precision = precision, .threads = 2});
           Context& cx = pass.cx;
-          const Tensor x = pass.input(activations(rows), {rows, kWidth}, precision.compute);
+          const Tensor x = pass.input(activations(rows, kWidth), {rows, kWidth}, precision.compute);
           const Param& bias = pass.param("b", normals(8, kHidden), {kHidden});
           const Tensor stream = pass.input(normals(9, rows * kOutputs), {rows, kOutputs});
-          const auto times = [&](const Tensor& t, const Weight& w) {
+          const auto times = [&](const Tensor& t, const BlockWeight& w) {
             return ops::linear(cx, t, w.on(*table), {.bias = &bias});
           };
           const Tensor h = gated ? ops::gated(cx, times(x, gate), times(x, up), ops::gate::swiglu)
@@ -207,8 +133,8 @@ TEST_P(EveryFormat, FusedEpilogueEqualsSeparateOps) {
 }
 
 TEST_P(EveryFormat, HasTheSameBitsEverywhere) {
-  const Weight w(GetParam(), {kOutputs, kWidth});
-  const Numbers x = activations(kRows);
+  const BlockWeight w(GetParam(), {kOutputs, kWidth});
+  const Numbers x = activations(kRows, kWidth);
   const Numbers all = multiply(w, x, {.kernels = &kernels::best_table(), .threads = 2});
   const auto expect_rows = [&](const How& how) {
     const Numbers part(all.begin() + how.first * kOutputs, all.begin() + (how.first + how.rows) * kOutputs);
@@ -233,7 +159,7 @@ TEST_P(EveryFormat, HasTheSameBitsForEveryRowCountAndRaggedShapes) {
   std::vector<int64_t> widths{512 + std::max<int64_t>(format.panels() ? format.group : format.block_elements(), 32)};
   if (format.panels() && format.group == 0) widths = {96, 1120};
   for (const int64_t width : widths) {
-    const Weight w(format, {kFew, width});
+    const BlockWeight w(format, {kFew, width});
     const Numbers x = activations(kSome, width);
     const Numbers all = multiply(w, x, {.kernels = cpu_tables().front(), .rows = kSome});
     for (const Kernels* table : exact_tables()) {
@@ -250,8 +176,8 @@ TEST_P(EveryFormat, HasTheSameBitsForEveryRowCountAndRaggedShapes) {
 }
 
 TEST_P(EveryFormat, GroupsUseTheirOwnWeightAndBias) {
-  const Weight w(GetParam(), {3, 20, kWidth});
-  const Numbers x = activations(9), b = normals(3, 3 * 20);
+  const BlockWeight w(GetParam(), {3, 20, kWidth});
+  const Numbers x = activations(9, kWidth), b = normals(3, 3 * 20);
   for (const Kernels* table : kernels::all_tables()) {
     Pass pass({.kernels = table, .threads = 2});
     const Tensor in = pass.input(x, {9, kWidth});
@@ -270,8 +196,47 @@ TEST_P(EveryFormat, GroupsUseTheirOwnWeightAndBias) {
   }
 }
 
+// One expert has more rows than a product of few rows takes at once.
+TEST_P(EveryFormat, GroupsMayDifferMuchInSize) {
+  constexpr int64_t kExperts = 8, kEach = 20;
+  const std::vector<int32_t> sizes{3, 0, 41, 0, 0, 1, 0, 12};
+  const BlockWeight w(GetParam(), {kExperts, kEach, kWidth});
+  const int64_t rows = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  const Numbers x = activations(rows, kWidth);
+  const auto by = [&](const Kernels& table) {
+    Pass pass({.kernels = &table, .threads = 2});
+    const auto groups = ops::RowGroups::of_sizes(pass.cx, sizes);
+    return to_host(ops::linear(pass.cx, pass.input(x, {rows, kWidth}), w.on(table), {.groups = groups}));
+  };
+  const Numbers right = by(*cpu_tables().front());
+  for (const Kernels* table : exact_tables()) EXPECT_EQ(by(*table), right) << table->name;
+}
+
+TEST(Blocks, ProductsOfOneInputAreTheSameAloneAndTogether) {
+  const Format wide(Block::q4_k), half(Block::q6_k), narrow(Block::q8_0), panels(Block::q8, 32);
+  for (const auto& formats : {std::array{wide, wide, half}, {half, narrow, narrow}, {panels, panels, panels}}) {
+    std::vector<BlockWeight> weights;
+    for (size_t i = 0; i < formats.size(); ++i)
+      weights.emplace_back(formats[i], Shape{40 + 16 * static_cast<int64_t>(i), kWidth});
+    for (const Kernels* table : kernels::all_tables()) {
+      for (const int64_t rows : {1, 9, 33, 70}) {
+        Pass pass({.kernels = table, .threads = 2});
+        const Tensor x = pass.input(activations(rows, kWidth), {rows, kWidth});
+        const Param& bias = pass.param("b", normals(8, 56), {56});
+        std::vector<ops::Affine> all;
+        for (const BlockWeight& w : weights) all.push_back({&w.on(*table), all.size() == 1 ? &bias : nullptr});
+        const std::vector<Tensor> together = ops::linear_set(pass.cx, x, all);
+        for (size_t i = 0; i < all.size(); ++i) {
+          EXPECT_EQ(to_host(together[i]), to_host(ops::linear(pass.cx, x, *all[i].weight, {.bias = all[i].bias})))
+              << table->name << ", " << rows << " rows, product " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST_P(EveryFormat, LooksUpRowsExactly) {
-  const Weight w(GetParam(), {kOutputs, kWidth});
+  const BlockWeight w(GetParam(), {kOutputs, kWidth});
   Pass plain;
   const Numbers table_numbers = to_host(ops::dequantize(plain.cx, w.param(), DType::f32));
   const std::vector<int32_t> ids{149, 0, 17, 17, 16};
@@ -287,8 +252,8 @@ TEST_P(EveryFormat, LooksUpRowsExactly) {
 }
 
 TEST_P(EveryFormat, NanAndInfinityStayInTheirRow) {
-  const Weight w(GetParam(), {20, kWidth});
-  Numbers x = activations(3);
+  const BlockWeight w(GetParam(), {20, kWidth});
+  Numbers x = activations(3, kWidth);
   x[kWidth + 40] = std::numeric_limits<double>::infinity();
   x[kWidth + 300] = std::numeric_limits<double>::quiet_NaN();
   for (const Kernels* table : kernels::all_tables()) {
@@ -312,7 +277,7 @@ TEST(IntIsaKernels, GoWithTheirInstructionSet) {
 // More rows than fit the cache are processed in pieces.
 TEST(ManyRows, HaveTheBitsOfFewer) {
   constexpr int64_t kWide = 4096, kMany = 260, kFew = 20;
-  const Weight w(Format(Block::q8, 256), {kFew, kWide});
+  const BlockWeight w(Format(Block::q8, 256), {kFew, kWide});
   const Numbers x = activations(kMany, kWide);
   for (const Kernels* table : cpu_tables()) {
     Numbers parts;

@@ -7,8 +7,10 @@
 
 namespace qkv::kernels::cuda {
 
-// Four bytes from an even address.
-__device__ inline uint32_t four_bytes(const uint8_t* at) {
+// Four bytes from an even address, or one that is a multiple of four.
+template <int kBytesOfBlock>
+__device__ uint32_t four_bytes(const uint8_t* at) {
+  if constexpr (kBytesOfBlock % 4 == 0) return __ldg(reinterpret_cast<const uint32_t*>(at));
   const auto* halves = reinterpret_cast<const uint16_t*>(at);
   return __ldg(halves) | static_cast<uint32_t>(__ldg(halves + 1)) << 16;
 }
@@ -32,15 +34,16 @@ struct OneScale {
   static __device__ int sub(const uint8_t*, int) { return 1; }
   static __device__ int low(const uint8_t*, int) { return 1; }
 };
-template <int kOffset, int kAt, int kHighAt>
+template <int kBytesOfBlock, int kOffset, int kAt, int kHighAt>
 struct Halves : OneScale {  // sixteen bytes of two nibbles each
+  static constexpr int kBytes = kBytesOfBlock;
   static __device__ float scale(const uint8_t* b) { return half_at(b); }
   static __device__ void words(const uint8_t* b, int, int t, uint32_t& first, uint32_t& second) {
-    const uint32_t both = four_bytes(b + kAt + 4 * t);
+    const uint32_t both = four_bytes<kBytes>(b + kAt + 4 * t);
     first = both & 0x0f0f0f0fU;
     second = both >> 4 & 0x0f0f0f0fU;
     if (kHighAt > 0) {
-      const uint32_t high = four_bytes(b + kHighAt);
+      const uint32_t high = four_bytes<kBytes>(b + kHighAt);
       first |= spread(high >> (4 * t)) << 4;
       second |= spread(high >> (16 + 4 * t)) << 4;
     }
@@ -54,23 +57,17 @@ struct Q8_0 : OneScale {
   static constexpr int kBytes = 34;
   static __device__ float scale(const uint8_t* b) { return half_at(b); }
   static __device__ void words(const uint8_t* b, int, int t, uint32_t& first, uint32_t& second) {
-    first = four_bytes(b + 2 + 4 * t);
-    second = four_bytes(b + 18 + 4 * t);
+    first = four_bytes<kBytes>(b + 2 + 4 * t);
+    second = four_bytes<kBytes>(b + 18 + 4 * t);
   }
 };
-struct Q4_0 : Halves<8, 2, 0> {
-  static constexpr int kBytes = 18;
-};
-struct Q5_0 : Halves<16, 6, 2> {
-  static constexpr int kBytes = 22;
-};
-struct Q4_1 : Halves<0, 4, 0> {
-  static constexpr int kBytes = 20;
+struct Q4_0 : Halves<18, 8, 2, 0> {};
+struct Q5_0 : Halves<22, 16, 6, 2> {};
+struct Q4_1 : Halves<20, 0, 4, 0> {
   static constexpr bool kMinima = true;
   static __device__ float minimum(const uint8_t* b) { return half_at(b + 2); }
 };
-struct Q5_1 : Halves<0, 8, 4> {
-  static constexpr int kBytes = 24;
+struct Q5_1 : Halves<24, 0, 8, 4> {
   static constexpr bool kMinima = true;
   static __device__ float minimum(const uint8_t* b) { return half_at(b + 2); }
 };
@@ -103,10 +100,11 @@ struct WideBlock {
   static __device__ int low(const uint8_t*, int) { return 0; }
 };
 // Columns 32 c .. of 64 bytes with four columns each.
-__device__ inline void quarters(const uint8_t* q, int c, int t, uint32_t& first, uint32_t& second) {
+template <int kBytesOfBlock>
+__device__ void quarters(const uint8_t* q, int c, int t, uint32_t& first, uint32_t& second) {
   const uint8_t* at = q + 32 * (c / 4) + 4 * t;
-  first = four_bytes(at) >> (2 * (c % 4)) & 0x03030303U;
-  second = four_bytes(at + 16) >> (2 * (c % 4)) & 0x03030303U;
+  first = four_bytes<kBytesOfBlock>(at) >> (2 * (c % 4)) & 0x03030303U;
+  second = four_bytes<kBytesOfBlock>(at + 16) >> (2 * (c % 4)) & 0x03030303U;
 }
 struct Q2K : WideBlock {
   static constexpr int kBytes = 84;
@@ -116,7 +114,7 @@ struct Q2K : WideBlock {
   static __device__ int sub(const uint8_t* b, int part) { return __ldg(b + part) & 15; }
   static __device__ int low(const uint8_t* b, int part) { return __ldg(b + part) >> 4; }
   static __device__ void words(const uint8_t* b, int c, int t, uint32_t& first, uint32_t& second) {
-    quarters(b + 16, c, t, first, second);
+    quarters<kBytes>(b + 16, c, t, first, second);
   }
 };
 struct Q3K : WideBlock {
@@ -128,9 +126,9 @@ struct Q3K : WideBlock {
     return (below | ((__ldg(s + 8 + part % 4) >> (2 * (part / 4))) & 3) << 4) - 32;
   }
   static __device__ void words(const uint8_t* b, int c, int t, uint32_t& first, uint32_t& second) {
-    quarters(b + 32, c, t, first, second);
-    first = less(first | (four_bytes(b + 4 * t) >> c & 0x01010101U) << 2, 4);
-    second = less(second | (four_bytes(b + 16 + 4 * t) >> c & 0x01010101U) << 2, 4);
+    quarters<kBytes>(b + 32, c, t, first, second);
+    first = less(first | (four_bytes<kBytes>(b + 4 * t) >> c & 0x01010101U) << 2, 4);
+    second = less(second | (four_bytes<kBytes>(b + 16 + 4 * t) >> c & 0x01010101U) << 2, 4);
   }
 };
 struct SixBits : WideBlock {  // eight subscales and eight lows in twelve bytes
@@ -150,17 +148,18 @@ struct Q4K : SixBits {
   static constexpr int kBytes = 144;
   static __device__ void words(const uint8_t* b, int c, int t, uint32_t& first, uint32_t& second) {
     const uint8_t* at = b + 16 + 32 * (c / 2) + 4 * t;
-    first = four_bytes(at) >> (4 * (c % 2)) & 0x0f0f0f0fU;
-    second = four_bytes(at + 16) >> (4 * (c % 2)) & 0x0f0f0f0fU;
+    first = four_bytes<kBytes>(at) >> (4 * (c % 2)) & 0x0f0f0f0fU;
+    second = four_bytes<kBytes>(at + 16) >> (4 * (c % 2)) & 0x0f0f0f0fU;
   }
 };
 struct Q5K : SixBits {
   static constexpr int kBytes = 176;
   static __device__ void words(const uint8_t* b, int c, int t, uint32_t& first, uint32_t& second) {
     const uint8_t* at = b + 48 + 32 * (c / 2) + 4 * t;
-    first = (four_bytes(at) >> (4 * (c % 2)) & 0x0f0f0f0fU) | (four_bytes(b + 16 + 4 * t) >> c & 0x01010101U) << 4;
-    second = (four_bytes(at + 16) >> (4 * (c % 2)) & 0x0f0f0f0fU) | (four_bytes(b + 32 + 4 * t) >> c & 0x01010101U)
-                                                                        << 4;
+    first = (four_bytes<kBytes>(at) >> (4 * (c % 2)) & 0x0f0f0f0fU) |
+            (four_bytes<kBytes>(b + 16 + 4 * t) >> c & 0x01010101U) << 4;
+    second = (four_bytes<kBytes>(at + 16) >> (4 * (c % 2)) & 0x0f0f0f0fU) |
+             (four_bytes<kBytes>(b + 32 + 4 * t) >> c & 0x01010101U) << 4;
   }
 };
 struct Q6K : WideBlock {
@@ -170,9 +169,9 @@ struct Q6K : WideBlock {
   static __device__ void words(const uint8_t* b, int c, int t, uint32_t& first, uint32_t& second) {
     const int j = c % 4;
     const uint8_t* at = b + 64 * (c / 4) + 32 * (j % 2) + 4 * t;
-    quarters(b + 128, c, t, first, second);
-    first = less(first << 4 | (four_bytes(at) >> (4 * (j / 2)) & 0x0f0f0f0fU), 32);
-    second = less(second << 4 | (four_bytes(at + 16) >> (4 * (j / 2)) & 0x0f0f0f0fU), 32);
+    quarters<kBytes>(b + 128, c, t, first, second);
+    first = less(first << 4 | (four_bytes<kBytes>(at) >> (4 * (j / 2)) & 0x0f0f0f0fU), 32);
+    second = less(second << 4 | (four_bytes<kBytes>(at + 16) >> (4 * (j / 2)) & 0x0f0f0f0fU), 32);
   }
 };
 

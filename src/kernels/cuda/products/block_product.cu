@@ -3,9 +3,9 @@
 //
 //   y = y + float(I) * (d * s);   y = y + float(M) * (m * s)
 //
-// few rows of x    a block of threads per sixteen rows of weights; its warps take blocks of the row, their terms pass
-//                  through shared memory and are added in order by a thread per output
-// more rows        a warp per sixteen rows of weights and 32 rows of x, block by block
+// Products of one x share its rounding, and a launch where their formats are the same.
+#include <algorithm>
+
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/products/block_rows.h"
 #include "kernels/cuda/products/blocks.h"
@@ -15,223 +15,142 @@ namespace {
 
 using namespace blocks;
 
-constexpr int kFewRows = 8, kManyTiles = 4, kManyWarps = 4;
+constexpr int64_t kMostRows = int64_t{kMostAcross} * 64;  // of a grid of block_many.cu
 
-__device__ void put_output(const BlockJob& job, int64_t matrix, int m, int o, float sum) {
-  const int n = static_cast<int>(job.first) + m;
-  if (job.bias) sum += job.bias.get(static_cast<int>(matrix), o);
-  job.y.set(n, o, job.residual ? job.residual.get(n, o) + sum : sum);
+// Columns that share a scale of x, and those that share a sum.
+struct Rounding {
+  int64_t block = 0, part = 0;
+  friend bool operator==(const Rounding&, const Rounding&) = default;
+};
+Rounding rounding_for(const LinearArgs& a) {
+  const Format format = a.w.format();
+  const int64_t block = !format.panels() ? format.block_elements() : format.group > 0 ? format.group : a.x.cols();
+  return {block, format.block == Block::q2_k ? 16 : 32};
 }
 
-template <class W>
-__global__ void __launch_bounds__(kThreads, 2) block_product_few(const __grid_constant__ BlockJob job) {
-  // A slab is kEach chunks of 32 columns for every warp; a wide block is all a warp has of it.
-  constexpr int kEach = W::kMinima && W::kElements == 32 ? 4 : 8, kStride = 20, kTerms = kFewRows * kStride;
-  constexpr int kBlocks = kWarps * kEach * 32 / W::kElements;
-  __shared__ float terms[kBlocks * kTerms], low_terms[W::kMinima ? kBlocks * kTerms : 1];
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int panel = static_cast<int>(blockIdx.x), chunks = job.inner / 32, in_block = chunks_in_block<W>(job);
-  const int64_t matrix = blockIdx.z;
-  const W w(job, matrix, panel, lane);
-  w.call_for(min(warp * kEach, chunks - 1));  // before the kernels ahead have ended
-  let_next_start();
-  wait_for_last();
-  const RowRange range = rows_of(job, matrix);
-  const int row = static_cast<int>(threadIdx.x) % 16, column = static_cast<int>(threadIdx.x) / 16;
-  for (int m = range.begin; m < range.end; m += kFewRows) {
-    float sum = 0;
-    for (int first = 0; first < chunks; first += kWarps * kEach) {
-      BlockSums s;
-#pragma unroll kEach / 2
-      for (int i = 0; i < kEach; ++i) {
-        const int chunk = first + warp * kEach + i, b = chunk / in_block, c = chunk % in_block;
-        if (chunk >= chunks) break;
-        uint32_t a[4];
-        w.words(chunk, a);
-        if (c == 0) s = BlockSums();
-        add_chunk(job, w, s, a, chunk, b, c, m, range.end - 1);
-        if (c + 1 < in_block) continue;
-        const int at = (warp * kEach + i) / in_block * kTerms;
-        const float d[2] = {w.scale_of(b, 0), w.scale_of(b, 1)};
-        const float low[2] = {w.minimum_of(b, 0), w.minimum_of(b, 1)};
+// Eight columns from an offset on, in one piece where they lie so.
+__device__ void read_eight(const View& x, int64_t at, bool wide, float (&v)[8]) {
+  if (wide) {
+    const uint4 words = *reinterpret_cast<const uint4*>(x.data + 2 * at);
+    const uint32_t pairs[4] = {words.x, words.y, words.z, words.w};
 #pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          const int x = 2 * (lane % 4) + j % 2, to = at + x * kStride + lane / 4 + j / 2 * 8;
-          const float scale = job.scales[static_cast<int64_t>(min(m + x, range.end - 1)) * (job.inner / job.block) + b];
-          terms[to] = static_cast<float>(s.total[j]) * (d[j / 2] * scale);
-          if (W::kMinima) low_terms[to] = static_cast<float>(s.lowest[j]) * (low[j / 2] * scale);
-        }
-      }
-      __syncthreads();
-      if (column < kFewRows) {
-        const int blocks = min(chunks - first, kWarps * kEach) / in_block;
-#pragma unroll 4
-        for (int b = 0; b < blocks; ++b) {
-          sum += terms[b * kTerms + column * kStride + row];
-          if (W::kMinima) sum += low_terms[b * kTerms + column * kStride + row];
-        }
-      }
-      __syncthreads();
+    for (int i = 0; i < 4; ++i) {
+      v[2 * i] = __uint_as_float(pairs[i] << 16);
+      v[2 * i + 1] = __uint_as_float(pairs[i] & 0xffff0000U);
     }
-    const int o = panel * 16 + row;
-    if (column < kFewRows && m + column < range.end && o < job.outputs) put_output(job, matrix, m + column, o, sum);
+    return;
   }
+#pragma unroll
+  for (int i = 0; i < 8; ++i) v[i] = x.get<float>(at + i);
 }
 
-template <class W>
-__global__ void __launch_bounds__(32 * kManyWarps) block_product_many(const __grid_constant__ BlockJob job) {
-  let_next_start();
-  wait_for_last();
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int panel = static_cast<int>(blockIdx.x) * kManyWarps + warp;
-  const int64_t matrix = blockIdx.z;
-  const RowRange range = rows_of(job, matrix);
-  const int m = range.begin + static_cast<int>(blockIdx.y) * 8 * kManyTiles;
-  if (m >= range.end || panel * 16 >= job.outputs) return;
-  const W w(job, matrix, panel, lane);
-  const int blocks = job.inner / job.block, in_block = chunks_in_block<W>(job);
-  float sums[kManyTiles][4] = {};
-  for (int b = 0; b < blocks; ++b) {
-    BlockSums s[kManyTiles];
-#pragma unroll 1
-    for (int c = 0; c < in_block; ++c) {
-      uint32_t a[4];
-      w.words(b * in_block + c, a);
-#pragma unroll
-      for (int tile = 0; tile < kManyTiles; ++tile) {
-        add_chunk(job, w, s[tile], a, b * in_block + c, b, c, m + 8 * tile, range.end - 1);
-      }
-    }
-    const float d[2] = {w.scale_of(b, 0), w.scale_of(b, 1)}, low[2] = {w.minimum_of(b, 0), w.minimum_of(b, 1)};
-#pragma unroll
-    for (int tile = 0; tile < kManyTiles; ++tile) {
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        const int x = min(m + 8 * tile + 2 * (lane % 4) + j % 2, range.end - 1);
-        const float scale = job.scales[static_cast<int64_t>(x) * blocks + b];
-        sums[tile][j] += static_cast<float>(s[tile].total[j]) * (d[j / 2] * scale);
-        if (W::kMinima) sums[tile][j] += static_cast<float>(s[tile].lowest[j]) * (low[j / 2] * scale);
-      }
-    }
-  }
-#pragma unroll
-  for (int tile = 0; tile < kManyTiles; ++tile) {
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const int x = m + 8 * tile + 2 * (lane % 4) + j % 2, o = panel * 16 + lane / 4 + j / 2 * 8;
-      if (x < range.end && o < job.outputs) put_output(job, matrix, x, o, sums[tile][j]);
-    }
-  }
-}
-
-// Rows of x as bytes, a warp per block: s = max |x| / 127, q = round to even (x (127 / max)).
-void round_to_bytes(const Exec& exec, const Tensor& from, int64_t block, int part, int8_t* q, float* scales,
-                    int32_t* sums) {
+// Rows of x as bytes: s = max |x| / 127, q = round to even (x (127 / max)). A lane takes eight columns, a warp blocks of 256 columns
+// in all, or one that is wider or does not divide them.
+void round_to_bytes(const Exec& exec, const Tensor& from, const Rounding& rounding, const BlockJob& job) {
   const View x(from);
-  const int64_t inner = from.cols(), blocks = inner / block;
-  each_thread(exec, from.rows() * blocks * 32, [=] __device__(int64_t i) {
-    const int64_t r = i / 32 / blocks, b = i / 32 % blocks, lane = i % 32, first = b * block;
-    float highest = 0;
-    bool finite = true;
-    for (int64_t k = first + lane; k < first + block; k += 32) {
-      const float v = fabsf(x.get<float>(x.row(r) + k));
-      highest = fmaxf(highest, v);
-      finite = finite && isfinite(v);
+  const int block = static_cast<int>(rounding.block), part_lanes = static_cast<int>(rounding.part) / 8;
+  const bool several = 256 % block == 0, wide = from.dtype() == DType::bf16 && from.rank() == 2 &&
+                                                from.stride(1) == 1 && from.stride(0) % 8 == 0 &&
+                                                reinterpret_cast<uintptr_t>(from.data()) % 16 == 0;
+  const int span = several ? 256 : block, spans = (job.inner + span - 1) / span, lanes_each = several ? block / 8 : 32;
+  auto* const q = const_cast<int8_t*>(job.q);
+  auto* const scales = const_cast<float*>(job.scales);
+  auto* const sums = const_cast<int32_t*>(job.sums);
+  each_thread(exec, from.rows() * spans * 32, [=, inner = job.inner, stride = job.stride] __device__(int64_t i) {
+    const auto task = static_cast<uint32_t>(i / 32);
+    const int r = static_cast<int>(task / static_cast<uint32_t>(spans)), lane = static_cast<int>(i % 32),
+              first = static_cast<int>(task % static_cast<uint32_t>(spans)) * span, end = min(first + span, inner);
+    const int64_t row = x.row(r);
+    float highest = 0, v[8];
+    for (int k = first + 8 * lane; k < end; k += 256) {
+      read_eight(x, row + k, wide, v);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) highest = fmaxf(highest, isfinite(v[j]) ? fabsf(v[j]) : INFINITY);
     }
-    highest = warp_max(highest);
-    finite = __all_sync(0xffffffffU, finite);
-    const bool small = highest < kSmallestScaled;
+    for (int lanes = lanes_each / 2; lanes > 0; lanes /= 2) {
+      highest = fmaxf(highest, __shfl_xor_sync(0xffffffffU, highest, lanes));
+    }
+    const bool finite = isfinite(highest), small = highest < kSmallestScaled;
     const float inverse = finite && !small ? 127 / highest : 0;
-    for (int64_t k = first + lane; k < first + block; k += 32) {
-      const int v = finite ? static_cast<int>(nearbyintf(x.get<float>(x.row(r) + k) * inverse)) : 0;
-      q[r * inner + k] = static_cast<int8_t>(v);
-      int sum = v;
-      for (int lanes = part / 2; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, lanes);
-      if (lane % part == 0) sums[(r * inner + k) / part] = sum;
+    for (int from_k = first; from_k < end; from_k += 256) {
+      const int k = from_k + 8 * lane;
+      int sum = 0;
+      if (k < end) {
+        if (span > 256) read_eight(x, row + k, wide, v);
+        uint32_t words[2] = {};
+#pragma unroll
+        for (int j = 0; j < 8; ++j) {
+          const int one = finite ? static_cast<int>(nearbyintf(v[j] * inverse)) : 0;
+          words[j / 4] |= (static_cast<uint32_t>(one) & 255U) << (8 * (j % 4));
+          sum += one;
+        }
+        *reinterpret_cast<uint2*>(q + static_cast<int64_t>(r) * inner + k) = make_uint2(words[0], words[1]);
+      }
+      for (int lanes = part_lanes / 2; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, lanes);
+      if (k < end && lane % part_lanes == 0) sums[k / (8 * part_lanes) * stride + r] = sum;
     }
-    if (lane == 0) scales[r * blocks + b] = !finite ? NAN : small ? 0 : highest / 127;
+    if (lane % lanes_each == 0 && first + 8 * lane < end) {
+      scales[(first + 8 * lane) / block * stride + r] = !finite ? NAN : small ? 0 : highest / 127;
+    }
   });
 }
 
-template <class W>
-void run(const Exec& exec, const BlockJob& job, int64_t matrices) {
-  const auto panels = static_cast<unsigned>((job.outputs + 15) / 16), z = static_cast<unsigned>(matrices);
-  if (job.rows <= kFewRows && job.block <= 256) {
-    return launch<Early::recorded>(exec, block_product_few<W>, dim3(panels, 1, z), kThreads, 0, job);
-  }
-  const auto y = static_cast<unsigned>((job.rows + 8 * kManyTiles - 1) / (8 * kManyTiles));
-  launch(exec, block_product_many<W>, dim3((panels + kManyWarps - 1) / kManyWarps, y, z), 32 * kManyWarps, 0, job);
+BlockPiece piece_for(const LinearArgs& a, int64_t row_bytes) {
+  const int64_t outputs = a.w.dim(-2);
+  return {.w = reinterpret_cast<const uint8_t*>(a.w.data()),
+          .matrix_bytes = row_bytes * (a.w.format().panels() ? (outputs + kPanelRows - 1) / kPanelRows : outputs),
+          .outputs = static_cast<int>(outputs),
+          .y = Plane(sums_of(a)),
+          .bias = Plane(a.b),
+          .residual = Plane(a.epilogue.residual)};
 }
 
-void run(const Exec& exec, const BlockJob& job, int64_t matrices, Block block) {
-  switch (block) {
-    case Block::q8:
-      return run<PanelRows<false>>(exec, job, matrices);
-    case Block::q4:
-      return run<PanelRows<true>>(exec, job, matrices);
-    case Block::q8_0:
-      return run<GgufRows<Q8_0>>(exec, job, matrices);
-    case Block::q4_0:
-      return run<GgufRows<Q4_0>>(exec, job, matrices);
-    case Block::q4_1:
-      return run<GgufRows<Q4_1>>(exec, job, matrices);
-    case Block::q5_0:
-      return run<GgufRows<Q5_0>>(exec, job, matrices);
-    case Block::q5_1:
-      return run<GgufRows<Q5_1>>(exec, job, matrices);
-    case Block::q2_k:
-      return run<GgufRows<Q2K>>(exec, job, matrices);
-    case Block::q3_k:
-      return run<GgufRows<Q3K>>(exec, job, matrices);
-    case Block::q4_k:
-      return run<GgufRows<Q4K>>(exec, job, matrices);
-    case Block::q5_k:
-      return run<GgufRows<Q5K>>(exec, job, matrices);
-    case Block::q6_k:
-      return run<GgufRows<Q6K>>(exec, job, matrices);
-    case Block::mxfp4:
-      return run<GgufRows<Mxfp4>>(exec, job, matrices);
-    case Block::none:
-      return;
-  }
+bool takes(const LinearArgs& a) {
+  const auto narrow = [](const Tensor& t) {
+    return !t.defined() || t.dtype() == DType::f32 || t.dtype() == DType::bf16;
+  };
+  return narrow(sums_of(a)) && narrow(a.b) && narrow(a.epilogue.residual);
 }
 
 }  // namespace
 
-void product_blocks(const Exec& exec, const LinearArgs& a, const Tensor& y) {
-  const auto narrow = [](const Tensor& t) {
-    return !t.defined() || t.dtype() == DType::f32 || t.dtype() == DType::bf16;
-  };
-  if (!narrow(y) || !narrow(a.b) || !narrow(a.epilogue.residual)) return product_blocks_in_double(exec, a, y);
-  const Format format = a.w.format();
-  const int64_t inner = a.x.cols(), outputs = a.w.dim(-2), matrices = a.w.rank() == 3 ? a.w.dim(0) : 1;
-  const int64_t block = !format.panels() ? format.block_elements() : format.group > 0 ? format.group : inner;
-  const bool halves = format.block == Block::q2_k || format.block == Block::q3_k || format.block == Block::q6_k;
-  BlockJob job{.w = reinterpret_cast<const uint8_t*>(a.w.data()),
-               .outputs = static_cast<int>(outputs),
-               .inner = static_cast<int>(inner),
-               .block = static_cast<int>(block),
-               .part = halves ? 16 : 32,
-               .groups = a.groups.defined() ? a.groups.as<int32_t>() : nullptr,
-               .y = Plane(y),
-               .bias = Plane(a.b),
-               .residual = Plane(a.epilogue.residual)};
-  job.row_bytes = format.panels() ? PanelLayout(format, inner).bytes() : format.bytes_for(inner);
-  job.matrix_bytes = job.row_bytes * (format.panels() ? (outputs + kPanelRows - 1) / kPanelRows : outputs);
-  const int64_t each = inner + 4 * (inner / block) + 4 * (inner / job.part);  // bytes of a row in scratch
-  const int64_t at_once = std::min(exec.scratch.count() / (each + 64), int64_t{kMostAcross} * 8 * kManyTiles);
-  for (int64_t first = 0; first < y.rows(); first += at_once) {
-    const int64_t rows = std::min(at_once, y.rows() - first);
+void product_blocks(const Exec& exec, std::span<const LinearArgs> all) {
+  const LinearArgs& first = all.front();
+  if (!std::all_of(all.begin(), all.end(), takes)) {
+    for (const LinearArgs& a : all) product_blocks_in_double(exec, a, sums_of(a));
+    return;
+  }
+  const int64_t inner = first.x.cols(), rows = first.x.rows();
+  // Bytes of a row in scratch, with scales of 32 and sums of 16 columns.
+  const int64_t each = inner + inner / 8 + inner / 4,
+                at_once = std::min(exec.scratch.count() / (each + 64) / 4 * 4, kMostRows);
+  for (int64_t from = 0; from < rows; from += at_once) {
+    BlockJob job{.inner = static_cast<int>(inner), .first = from, .rows = std::min(at_once, rows - from)};
+    job.stride = static_cast<int>((job.rows + 3) / 4 * 4);
     auto* scales = reinterpret_cast<float*>(exec.scratch.data());
-    auto* sums = reinterpret_cast<int32_t*>(scales + rows * (inner / block));
-    auto* q = reinterpret_cast<int8_t*>(sums + rows * (inner / job.part));
-    round_to_bytes(exec, a.x.slice(0, first, rows), block, job.part, q, scales, sums);
-    job.q = q;
+    auto* sums = reinterpret_cast<int32_t*>(scales + job.stride * (inner / 32));
     job.scales = scales;
     job.sums = sums;
-    job.first = first;
-    job.rows = rows;
-    run(exec, job, matrices, format.block);
+    job.q = reinterpret_cast<int8_t*>(sums + job.stride * (inner / 16));
+    Rounding rounded;
+    for (size_t i = 0, end; i < all.size(); i = end) {
+      const Format format = all[i].w.format();
+      const Rounding wanted = rounding_for(all[i]);
+      if (wanted != rounded) round_to_bytes(exec, first.x.slice(0, from, job.rows), wanted, job);
+      rounded = wanted;
+      job.block = static_cast<int>(wanted.block);
+      job.row_bytes = format.panels() ? PanelLayout(format, inner).bytes() : format.bytes_for(inner);
+      job.groups = all[i].groups.defined() ? all[i].groups.as<int32_t>() : nullptr;
+      job.count = 0;
+      for (end = i; end < all.size() && all[end].w.format() == format; ++end) {
+        job.pieces[job.count++] = piece_for(all[end], job.row_bytes);
+      }
+      const int64_t matrices = all[i].w.rank() == 3 ? all[i].w.dim(0) : 1;
+      if (job.rows > std::max<int64_t>(kFewRows, 8 * matrices) ||
+          !block_product_few(exec, job, matrices, format.block)) {
+        block_product_many(exec, job, matrices, format.block);
+      }
+    }
   }
 }
 

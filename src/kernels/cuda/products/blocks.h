@@ -158,8 +158,13 @@ struct Blocks {
   }
 };
 
-// y = x w^T + b, + residual, where w is in blocks and x is rounded to int8. In double for other dtypes than f32 and bf16.
-void product_blocks(const Exec& exec, const LinearArgs& a, const Tensor& y);
+// Where the sums of a product with weights in blocks go: rounded there, before the activation.
+inline const Tensor& sums_of(const LinearArgs& a) {
+  return a.epilogue.pre.defined() ? a.epilogue.pre : a.y;
+}
+// x w^T + b, + residual, of products of one x, where w is in blocks and x is rounded to int8. In double for other dtypes
+// than f32 and bf16.
+void product_blocks(const Exec& exec, std::span<const LinearArgs> all);
 void product_blocks_in_double(const Exec& exec, const LinearArgs& a, const Tensor& y);
 
 }  // namespace qkv::kernels::cuda

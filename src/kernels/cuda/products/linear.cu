@@ -138,6 +138,26 @@ void linear_and_dropout(const Exec& exec, const LinearArgs& a) {
   });
 }
 
+// What follows the sums, in a launch of its own.
+void finish_apart(const Exec& exec, const LinearArgs& a) {
+  const Epilogue& f = a.epilogue;
+  if (f.residual.defined()) return;
+  if (f.gate.defined()) return gated(exec, {.y = a.y, .gate = f.gate, .up = sums_of(a), .form = f.form});
+  if (f.pre.defined() || f.form.act.kind != Activation::Kind::identity) {
+    activation(exec, {.y = a.y, .x = sums_of(a), .act = f.form.act});
+  }
+}
+
+bool blocks_side_by_side(const Exec& exec, std::span<const LinearArgs> all) {
+  const bool takes = std::all_of(all.begin(), all.end(), [](const LinearArgs& a) {
+    return !a.w.format().plain() && !a.groups.defined() && a.epilogue.dropout.p == 0 && a.y.count() > 0;
+  });
+  if (!takes) return false;
+  product_blocks(exec, all);
+  for (const LinearArgs& a : all) finish_apart(exec, a);
+  return true;
+}
+
 }  // namespace
 
 void linear(const Exec& exec, const LinearArgs& a) noexcept {
@@ -145,9 +165,8 @@ void linear(const Exec& exec, const LinearArgs& a) noexcept {
   if (a.y.count() == 0) return;
   if (f.dropout.p > 0) return linear_and_dropout(exec, a);
   if (products_of_few_rows(exec, {&a, 1})) return;
-  const Tensor& sums = f.pre.defined() ? f.pre : a.y;  // rounded there, before the activation
   if (a.w.format().plain()) {
-    ProductArgs p = output_product(a, sums);
+    ProductArgs p = output_product(a, sums_of(a));
     p.residual = View(f.residual);
     set_groups(p, a.groups, Grouped::rows);
     if (f.gate.defined() || f.pre.defined() || f.form.act.kind != Activation::Kind::identity) {
@@ -158,17 +177,13 @@ void linear(const Exec& exec, const LinearArgs& a) noexcept {
     }
     product(exec, p);
   } else {
-    product_blocks(exec, a, sums);
+    product_blocks(exec, {&a, 1});
   }
-  if (f.residual.defined()) return;
-  if (f.gate.defined()) return gated(exec, {.y = a.y, .gate = f.gate, .up = sums, .form = f.form});
-  if (f.pre.defined() || f.form.act.kind != Activation::Kind::identity) {
-    activation(exec, {.y = a.y, .x = sums, .act = f.form.act});
-  }
+  finish_apart(exec, a);
 }
 
 void linear_set(const Exec& exec, std::span<const LinearArgs> all) noexcept {
-  if (products_of_few_rows(exec, all) || side_by_side(exec, all)) return;
+  if (products_of_few_rows(exec, all) || side_by_side(exec, all) || blocks_side_by_side(exec, all)) return;
   for (const LinearArgs& one : all) linear(exec, one);
 }
 
