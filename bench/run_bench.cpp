@@ -52,7 +52,7 @@ struct Facts {
   std::string device, kernels, model, dtype, cache;
   double preempted = 0;  // preemptions per second
   MemoryNeed need;
-  double peak_memory = 0;  // bytes, without the buffer of the read limit
+  double peak_memory = 0;  // bytes of the host's, without the buffer of the read limit
 };
 
 // The most common format of the matrices.
@@ -106,9 +106,10 @@ void print(const Facts& facts, const Limits& limits, const ModelRuns& runs, cons
     }
     std::cout << fmt::format("  {:<12}{}other {:.1f} %\n", row.name, line, 100 * rest / row.total_seconds());
   }
-  std::cout << fmt::format("\npeak memory {:.2f} GiB; estimated: weights {:.2f}, KV cache {:.2f}, one pass {:.2f}\n",
-                           facts.peak_memory / kGiB, static_cast<double>(facts.need.weights) / kGiB,
-                           static_cast<double>(facts.need.cache) / kGiB, static_cast<double>(facts.need.pass) / kGiB);
+  std::cout << fmt::format("\npeak memory{} {:.2f} GiB; estimated: weights {:.2f}, KV cache {:.2f}, one pass {:.2f}\n",
+                           of(runs.peak) == Limits::Of::cpu ? "" : " of the host", facts.peak_memory / kGiB,
+                           static_cast<double>(facts.need.weights) / kGiB, static_cast<double>(facts.need.cache) / kGiB,
+                           static_cast<double>(facts.need.pass) / kGiB);
   if (facts.preempted > kCalmPreemptions) {
     std::cout << fmt::format("this machine was busy: other processes preempted this run {:.0f} times per second\n",
                              facts.preempted);
@@ -154,7 +155,7 @@ void print_json(const Facts& facts, const Limits& limits, const ModelRuns& runs,
       {"rows", rows},
       {"peer", peer},
       {"memory",
-       {{"peak", facts.peak_memory},
+       {{of(runs.peak) == Limits::Of::cpu ? "peak" : "host_peak", facts.peak_memory},
         {"estimate", {{"weights", facts.need.weights}, {"cache", facts.need.cache}, {"pass", facts.need.pass}}}}}};
   std::cout << all.dump(2, ' ', false, OrderedJson::error_handler_t::replace) << '\n';
 }

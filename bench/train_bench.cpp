@@ -146,7 +146,7 @@ struct Found {
   Limit peak_kind = Limit::f32_plain, memory_kind = Limit::read_eight;
   double operations = 0;  // of one step
   Trainer::Memory plan;
-  double peak_memory = 0;  // bytes, without the buffer of the read limit
+  double peak_memory = 0;  // bytes of the host's, without the buffer of the read limit
 
   std::vector<double> seconds, peaks;  // of each step; operations per second around it
   std::vector<double> memory;          // bytes per second, read before the first
@@ -208,10 +208,10 @@ void print(const Found& f) {
   std::cout << fmt::format("{:<26}{:>10.3f}{:>8.1f}%\n", "outside kernels", 1e3 * rest, 100 * rest / median);
   const auto gib = [](int64_t bytes) { return static_cast<double>(bytes) / kGiB; };
   std::cout << fmt::format(
-      "\npeak memory {:.2f} GiB; planned {:.2f}: weights {:.2f}, copies {:.2f}, gradients {:.2f}, optimiser {:.2f}, "
+      "\npeak memory{} {:.2f} GiB; planned {:.2f}: weights {:.2f}, copies {:.2f}, gradients {:.2f}, optimiser {:.2f}, "
       "activations {:.2f}\n",
-      f.peak_memory / kGiB, gib(f.plan.total()), gib(f.plan.weights), gib(f.plan.copies), gib(f.plan.gradients),
-      gib(f.plan.states), gib(f.plan.activations));
+      of(f.peak_kind) == Limits::Of::cpu ? "" : " of the host", f.peak_memory / kGiB, gib(f.plan.total()),
+      gib(f.plan.weights), gib(f.plan.copies), gib(f.plan.gradients), gib(f.plan.states), gib(f.plan.activations));
   if (!f.peer.is_null()) {
     const double theirs = f.peer["tokens_per_second"].get<double>();
     std::cout << fmt::format("{}: {:.4g} tokens/s; ours {:.2f} times that\n", f.peer["peer"].get<std::string>(), theirs,
@@ -256,7 +256,7 @@ void print_json(const Found& f) {
       {"parts", parts},
       {"kernels", kernels},
       {"memory",
-       {{"peak", f.peak_memory},
+       {{of(f.peak_kind) == Limits::Of::cpu ? "peak" : "host_peak", f.peak_memory},
         {"planned", f.plan.total()},
         {"parts",
          {{"weights", f.plan.weights},
