@@ -12,14 +12,13 @@ set(hopper_groups
   "attention_backward_short attention_dk_dv attention_dq attention_short attention_wgmma limits product_skinny"
   "product_wgmma")
 set(cuda_groups  # those that take longest come first, so that no processor is left alone with one
-  "block_few block_many"
-  "block_product cache_heads choice elementwise optim sort tensor_sets whole"
+  "block_few block_many block_product"
   "experts linear loss pool product product_f32 weight_gradients"
   "muon norm_backward"
   ${hopper_groups}
   "blocks lookup norm"
-  "attention attention_backward_general attention_sums"
-  "attention_backward attention_decode attention_drop attention_fast attention_single_keys attention_tiles")
+  "attention attention_backward_general attention_sums cache_heads choice elementwise"
+  "attention_backward attention_decode attention_drop attention_fast attention_single_keys attention_tiles optim sort tensor_sets whole")
 
 # qkv_cuda_files(OUT FOLDER ENDING): the groups, written into FOLDER as NAME.ENDING, and the files of none.
 function(qkv_cuda_files out folder ending)

@@ -19,17 +19,18 @@ struct Stage {
   int32_t sums[W::kMinima ? kPartsOfChunk<W> * kChunks * kRows : 4];
 };
 
-// kTiles: of eight rows of x, that a warp has; kPanels: rows of weights in sixteens.
-template <class W, int kTiles, int kPanels>
-__global__ void __launch_bounds__(32 * kPanels * 8 / kTiles, 2) product_many(const __grid_constant__ BlockJob job) {
-  constexpr int kThreadsHere = 32 * kPanels * 8 / kTiles, kParts = kPartsOfChunk<W>;
+// kTiles: of eight rows of x, that a warp has. As many panels of weights as there are warps for.
+template <class W, int kTiles>
+__global__ void __launch_bounds__(kThreads, 2) product_many(const __grid_constant__ BlockJob job) {
+  constexpr int kShares = 8 / kTiles, kParts = kPartsOfChunk<W>;
+  const int threads = static_cast<int>(blockDim.x), panels = threads / (32 * kShares);
   constexpr int kAtOnce = W::kStep == 8 ? 8 : 2;  // chunks
   __shared__ __align__(16) Stage<W> stages[2];
   let_next_start();
   wait_for_last();
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const BlockPiece& piece = job.piece_of(static_cast<int>(blockIdx.x));
-  const int panel = kPanels * (static_cast<int>(blockIdx.x) - piece.first) + warp % kPanels;
+  const int panel = panels * (static_cast<int>(blockIdx.x) - piece.first) + warp % panels;
   const int64_t matrix = blockIdx.z;
   const RowRange range = rows_of(job, matrix);
   const int m = range.begin + static_cast<int>(blockIdx.y) * kRows, last = range.end - 1;
@@ -40,19 +41,19 @@ __global__ void __launch_bounds__(32 * kPanels * 8 / kTiles, 2) product_many(con
 
   const auto load = [&](int first, Stage<W>& to) {
     const int here = min(chunks - first, kChunks);
-    for (int i = thread; i < kRows * 2 * kChunks; i += kThreadsHere) {
+    for (int i = thread; i < kRows * 2 * kChunks; i += threads) {
       const int r = i / (2 * kChunks), at = i % (2 * kChunks);
       if (at >= 2 * here) continue;
       fetch_chunk<16>(shared_address(to.x + r * kRowBytes<W> + 16 * at),
                       job.q + static_cast<int64_t>(min(m + r, last)) * job.inner + 32 * first + 16 * at);
     }
     const int first_block = each.block_of(first), blocks = each.block_of(first + here - 1) + 1 - first_block;
-    for (int i = thread; i < blocks * kRows; i += kThreadsHere) {
+    for (int i = thread; i < blocks * kRows; i += threads) {
       fetch_chunk<4>(shared_address(to.scales + i),
                      job.scales + (first_block + i / kRows) * job.stride + min(m + i % kRows, last));
     }
     if constexpr (W::kMinima) {
-      for (int i = thread; i < here * kParts * kRows; i += kThreadsHere) {
+      for (int i = thread; i < here * kParts * kRows; i += threads) {
         fetch_chunk<4>(shared_address(to.sums + i),
                        job.sums + (first * kParts + i / kRows) * job.stride + min(m + i % kRows, last));
       }
@@ -60,7 +61,7 @@ __global__ void __launch_bounds__(32 * kPanels * 8 / kTiles, 2) product_many(con
     end_of_chunks();
   };
 
-  const int my_first = warp / kPanels * 8 * kTiles, g = lane / 4, t = lane % 4;  // of the rows of x
+  const int my_first = warp / panels * 8 * kTiles, g = lane / 4, t = lane % 4;  // of the rows of x
   float sums[kTiles][4] = {};
   BlockSums<W> s[kTiles];
   Chunk<W> part = chunk_of<W>(w.place(0), 0);  // one ahead
@@ -133,12 +134,18 @@ void block_product_many(const Exec& exec, BlockJob& job, int64_t matrices, Block
   const auto down = static_cast<unsigned>((job.rows + kRows - 1) / kRows), deep = static_cast<unsigned>(matrices),
              processors = static_cast<unsigned>(multiprocessors());
   with_rows(job, block, [&]<class W> {
-    constexpr int kMost = W::kSubscales ? 4 : 8;  // tiles and panels: 256 threads have 64 or 128 rows of weights
-    if (const unsigned across = blocks_across<kMost>(job); 5 * across * down >= 4 * processors) {
-      launch(exec, product_many<W, kMost, kMost>, dim3(across, down, deep), 256, 0, job);
-    } else {  // more warps for each panel, and a panel each, so that more multiprocessors have one
-      launch(exec, product_many<W, 2, 1>, dim3(blocks_across<1>(job), down, deep), 128, 0, job);
+    const auto start = [&](auto kernel, unsigned across, int threads) {
+      launch(exec, kernel, dim3(across, down, deep), threads, 0, job);
+    };
+    if constexpr (W::kChunks == 1 && !W::kMinima) {
+      if (const unsigned across = blocks_across<8>(job); 5 * across * down >= 4 * processors) {
+        return start(product_many<W, 8>, across, 256);
+      }
     }
+    if (const unsigned across = blocks_across<4>(job); across * down >= processors) {
+      return start(product_many<W, 4>, across, 256);
+    }
+    start(product_many<W, 4>, blocks_across<1>(job), 64);  // so that more multiprocessors have one
   });
 }
 
