@@ -3,101 +3,28 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <array>
-#include <boost/context/detail/fcontext.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <map>
 #include <mutex>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "block_state.h"
 #include "cuda_runtime_api.h"
-#include "tensor_cores.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>
 #endif
 
 namespace gpu_by_hand {
-namespace {
 
-namespace context = boost::context::detail;
-
-constexpr size_t kStackBytes = 256 << 10;
-constexpr int kBarriers = 16, kWarpgroups = kMostThreads / (4 * kWarpSize), kKinds = 2;
-
-struct Group {
-  std::vector<std::function<void()>> work;
-};
-
-struct Thread {
-  context::fcontext_t at = nullptr;
-  unsigned char* stack = nullptr;
-  int index = 0;
-  bool ended = true;
-  const char* waits_for = "";
-  std::array<std::deque<Group>, kKinds> groups;  // the last one is still open
-};
-
-struct Meeting {
-  unsigned mask = 0, here = 0;
-  Together all = nullptr;
-  std::array<void*, kWarpSize> records{};
-};
-struct Warp {
-  unsigned alive = 0;
-  std::array<Meeting, 4> meetings;
-};
-struct Gate {  // a barrier of threads
-  int wanted = 0, here = 0, bring = 0, last_brought = 0;
-  std::vector<Thread*> waiting;
-};
-struct Barrier {  // of arrivals and bytes
-  uint32_t count = 0, arrivals = 0, passed = 0;
-  int64_t bytes = 0;
-  std::vector<Thread*> waiting;
-};
-struct Copy {
-  std::function<void()> run;
-  uint32_t barrier, bytes;
-};
-
-}  // namespace
-
-struct Block {
-  Kernel* kernel = nullptr;
-  int64_t number = 0;  // x first, then y, then z
-  std::deque<Thread> threads;
-  std::array<Warp, kMostThreads / kWarpSize> warps;
-  std::array<Gate, kBarriers + kWarpgroups> gates;
-  std::map<uint32_t, Barrier> barriers;
-  std::deque<Copy> copies;
-  std::deque<Thread*> ready;
-  int alive = 0;
-
-  bool before_last = false;         // the kernel before has not ended
-  std::vector<Thread*> until_last;  // who waits for that
-  bool waited = false, lets_next = false;
-  std::vector<unsigned char> shared;  // what it has of it, while others run
-};
-
-namespace {
-
-// All of it belongs to who holds `running`.
-std::mutex running;
-std::vector<std::shared_ptr<Block>> spare;
 Block* here = nullptr;
 Thread* now = nullptr;
-context::fcontext_t scheduler = nullptr;
-alignas(1024) unsigned char shared[kMostShared];
 std::mt19937 shuffler;
 
-enum class Order { forward, backward, shuffled };
 Order order() {
   static const Order chosen = [] {
     const char* text = std::getenv("QKV_GPU_ORDER");
@@ -108,6 +35,18 @@ Order order() {
   }();
   return chosen;
 }
+
+namespace {
+
+namespace context = boost::context::detail;
+
+constexpr size_t kStackBytes = 256 << 10;
+
+// All of it belongs to who holds `running`.
+std::mutex running;
+std::vector<std::shared_ptr<Block>> spare;
+context::fcontext_t scheduler = nullptr;
+alignas(1024) unsigned char shared[kMostShared];
 
 #ifdef __SANITIZE_ADDRESS__
 void* scheduler_fake = nullptr;
@@ -120,6 +59,8 @@ void make_current(Thread& thread) {
   const auto i = static_cast<unsigned>(thread.index);
   threadIdx = {i, 0, 0};
 }
+
+}  // namespace
 
 // Back to run(), until somebody makes this thread ready.
 void pause(const char* what) {
@@ -141,53 +82,7 @@ void wake(std::vector<Thread*>& waiting) {
   waiting.clear();
 }
 
-Warp& warp_of(const Thread& thread) {
-  return here->warps[static_cast<size_t>(thread.index / kWarpSize)];
-}
-
-// Whether all who are still there have come.
-bool complete(const Warp& warp, const Meeting& meeting) {
-  return meeting.here != 0 && (meeting.mask & warp.alive & ~meeting.here) == 0;
-}
-
-// All but `except`, who goes on by itself, become ready.
-void close(Warp& warp, Meeting& meeting, const Thread* except) {
-  const unsigned lanes = meeting.here;
-  meeting.all(meeting.records.data(), lanes);
-  meeting.here = 0;
-  const auto first = static_cast<size_t>(&warp - here->warps.data()) * kWarpSize;
-  for (size_t i = 0; i < kWarpSize; ++i) {
-    Thread& thread = here->threads[first + i];
-    if ((lanes >> i & 1U) != 0 && &thread != except) here->ready.push_back(&thread);
-  }
-}
-
-bool open_gate(Gate& gate) {
-  if (gate.here == 0 || gate.here < (gate.wanted == 0 ? here->alive : gate.wanted)) return false;
-  gate.last_brought = gate.bring;
-  gate.here = gate.bring = 0;
-  wake(gate.waiting);
-  return true;
-}
-
-void end_thread() {
-  Thread& mine = *now;
-  for (const Work kind : {Work::copies_in, Work::copies_out}) {
-    end_group(kind);
-    wait_groups(kind, 0);
-  }
-  products_are_done();
-  mine.ended = true;
-  --here->alive;
-  Warp& warp = warp_of(mine);
-  warp.alive &= ~(1U << (mine.index % kWarpSize));
-  for (Meeting& meeting : warp.meetings) {
-    if (complete(warp, meeting)) close(warp, meeting, nullptr);
-  }
-  for (Gate& gate : here->gates) {
-    if (gate.wanted == 0) open_gate(gate);
-  }
-}
+namespace {
 
 void thread_main(context::transfer_t from) {
   scheduler = from.fctx;
@@ -196,7 +91,7 @@ void thread_main(context::transfer_t from) {
 #endif
   for (;;) {
     here->kernel->body();
-    end_thread();
+    leave();
     pause("a block");
   }
 }
@@ -222,26 +117,6 @@ void make_threads(Block& block, size_t count) {
     thread.stack = static_cast<unsigned char*>(memory);
     thread.at = context::make_fcontext(thread.stack + kStackBytes, kStackBytes, thread_main);
   }
-}
-
-void pass_if_complete(Barrier& barrier) {
-  if (barrier.arrivals != barrier.count || barrier.bytes != 0) return;
-  barrier.arrivals = 0;
-  ++barrier.passed;
-  wake(barrier.waiting);
-}
-
-Barrier& barrier_at(uint32_t at) {
-  const auto found = here->barriers.find(at);
-  if (found == here->barriers.end()) fault("a barrier that was not initialised");
-  return found->second;
-}
-
-void finish(const Copy& copy) {
-  copy.run();
-  Barrier& barrier = barrier_at(copy.barrier);
-  barrier.bytes -= copy.bytes;
-  pass_if_complete(barrier);
 }
 
 Thread* next() {
@@ -431,101 +306,6 @@ void wait_for_last() {
 
 void let_next_start() {
   here->lets_next = true;
-}
-
-void meet_lanes(unsigned mask, void* mine, Together all) {
-  Thread& thread = *now;
-  Warp& warp = warp_of(thread);
-  const auto lane = static_cast<size_t>(thread.index % kWarpSize);
-  if ((mask >> lane & 1U) == 0) fault("a lane that is not in its own mask");
-  Meeting* found = nullptr;
-  for (Meeting& meeting : warp.meetings) {
-    if (meeting.here != 0 && meeting.mask == mask) found = &meeting;
-  }
-  if (found == nullptr) {
-    for (Meeting& meeting : warp.meetings) {
-      if (meeting.here == 0) found = &meeting;
-    }
-    if (found == nullptr) fault("too many meetings in a warp at once");
-    found->mask = mask;
-    found->all = all;
-  }
-  if (found->all != all) fault("lanes of a warp meet at different instructions");
-  found->here |= 1U << lane;
-  found->records[lane] = mine;
-  if (complete(warp, *found)) {
-    close(warp, *found, &thread);
-  } else {
-    pause("other lanes");
-  }
-}
-
-int meet_threads(int barrier, int wanted, bool brings) {
-  Gate& gate = here->gates[static_cast<size_t>(barrier)];
-  if (gate.here != 0 && gate.wanted != wanted) fault("threads wait at one barrier for different numbers of them");
-  gate.wanted = wanted;
-  ++gate.here;
-  gate.bring += brings ? 1 : 0;
-  if (!open_gate(gate)) {
-    gate.waiting.push_back(now);
-    pause("other threads");
-  }
-  return gate.last_brought;
-}
-
-void meet_warpgroup(int warpgroup) {
-  meet_threads(kBarriers + warpgroup, 4 * kWarpSize, false);
-}
-
-void barrier_init(uint32_t at, uint32_t count) {
-  if (at % 8 != 0) fault("a barrier is not aligned");
-  here->barriers[at] = Barrier{};
-  here->barriers[at].count = count;
-}
-
-void barrier_arrive(uint32_t at, uint32_t bytes_to_come) {
-  Barrier& barrier = barrier_at(at);
-  barrier.bytes += bytes_to_come;
-  ++barrier.arrivals;
-  if (barrier.arrivals > barrier.count) fault("too many arrive at a barrier");
-  pass_if_complete(barrier);
-}
-
-void barrier_wait(uint32_t at, uint32_t parity) {
-  Barrier& barrier = barrier_at(at);
-  while (barrier.passed % 2 == parity) {
-    barrier.waiting.push_back(now);
-    pause("a barrier in shared memory");
-  }
-}
-
-void copy_later(std::function<void()> copy, uint32_t barrier, uint32_t bytes) {
-  Copy made{std::move(copy), barrier, bytes};
-  const bool at_once = order() == Order::backward || (order() == Order::shuffled && shuffler() % 2 == 0);
-  if (at_once) return finish(made);
-  here->copies.push_back(std::move(made));
-}
-
-void add_work(Work kind, std::function<void()> work) {
-  auto& groups = now->groups[static_cast<size_t>(kind)];
-  if (groups.empty()) groups.emplace_back();
-  groups.back().work.push_back(std::move(work));
-}
-
-void end_group(Work kind) {
-  auto& groups = now->groups[static_cast<size_t>(kind)];
-  if (groups.empty()) groups.emplace_back();
-  groups.emplace_back();
-}
-
-void wait_groups(Work kind, size_t but_the_last) {
-  auto& groups = now->groups[static_cast<size_t>(kind)];
-  while (groups.size() > but_the_last + 1) {  // the last of all is open
-    const Group group = std::move(groups.front());
-    groups.pop_front();
-    for (const auto& work : group.work) work();
-  }
-  if (groups.size() == 1 && groups.front().work.empty()) groups.clear();
 }
 
 }  // namespace gpu_by_hand
