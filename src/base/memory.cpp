@@ -116,4 +116,8 @@ int64_t available_memory(const std::filesystem::path& root) {
   return left;
 }
 
+std::string in_gibibytes(int64_t bytes) {
+  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / static_cast<double>(int64_t{1} << 30));
+}
+
 }  // namespace qkv

@@ -17,6 +17,8 @@ void note_failed_allocations();
 // What was in use when an allocation failed (or is now, if that is more), and the limit it met.
 std::string memory_text();
 
+std::string in_gibibytes(int64_t bytes);
+
 inline constexpr const char* kMemoryHint =
     "use a smaller batch, a shorter context, a smaller model or fewer threads; or raise the limit, if there is one";
 

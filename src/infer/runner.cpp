@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "core/host_values.h"
 #include "model/weight_memory.h"
 
@@ -101,13 +102,12 @@ MemoryNeed Runner::need(const Model& model, const Engine& engine, const RunOptio
 
 MemoryNeed Runner::fitting(const Model& model, const Engine& engine, const RunOptions& options) {
   const MemoryNeed need = Runner::need(model, engine, options);
-  const int64_t have =
-      engine.device().free_bytes() + weight_memory(model, engine.kernels(), options.precision).held;
+  const int64_t have = engine.device().free_bytes() + weight_memory(model, engine.kernels(), options.precision).held;
   if (need.total() <= have) return need;
   const int64_t left = have - need.weights - need.pass, each = std::max<int64_t>(need.cache / options.positions, 1);
-  QKV_FAIL("this run needs ", in_gibibytes(need.total()), " (weights ", in_gibibytes(need.weights), ", keys and values of ",
-           options.positions, " positions ", in_gibibytes(need.cache), ", a pass ", in_gibibytes(need.pass), ") but ",
-           in_gibibytes(have), " are free on ", engine.device().name(),
+  QKV_FAIL("this run needs ", in_gibibytes(need.total()), " (weights ", in_gibibytes(need.weights),
+           ", keys and values of ", options.positions, " positions ", in_gibibytes(need.cache), ", a pass ",
+           in_gibibytes(need.pass), ") but ", in_gibibytes(have), " are free on ", engine.device().name(),
            Hint(left >= each * KvCache::kPage ? fmt::format("about {} positions would fit; ", left / each) : "",
                 "use a shorter context, keys and values in 8 bits, a quantised model, or --device cpu"));
 }

@@ -1,7 +1,5 @@
 #include "model/weight_memory.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "core/kernels.h"
@@ -44,10 +42,6 @@ WeightMemory weight_memory(const Model& model, const Kernels& kernels, Precision
     memory.held += std::min(weight->held_bytes(), each.bytes);
   }
   return memory;
-}
-
-std::string in_gibibytes(int64_t bytes) {
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / static_cast<double>(int64_t{1} << 30));
 }
 
 }  // namespace qkv

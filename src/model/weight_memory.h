@@ -1,8 +1,6 @@
 // What the weights of a model take on the device of its passes.
 #pragma once
 
-#include <string>
-
 #include "model/model.h"
 
 namespace qkv {
@@ -13,7 +11,5 @@ struct WeightMemory {
   int64_t held = 0;    // of `kept`, there already: from an earlier run, or the training it belongs to
 };
 WeightMemory weight_memory(const Model& model, const Kernels& kernels, Precision precision);
-
-std::string in_gibibytes(int64_t bytes);
 
 }  // namespace qkv

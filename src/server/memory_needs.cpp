@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "model/weight_memory.h"
+#include "base/memory.h"
 
 namespace qkv::server {
 namespace {

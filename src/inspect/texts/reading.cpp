@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "core/host_values.h"
 #include "inspect/texts/finite.h"
 #include "model/kv_layouts.h"
