@@ -158,7 +158,7 @@ std::vector<Way> all_ways(const ModelSpec& spec) {
            }}};
 }
 
-// What is refused with the memory it takes less a few percent is refused before a pass; with a few percent more it is read.
+// With 2 % less memory than it takes a text is refused before a pass, with 10 % more it is read.
 TEST_P(OnADevice, MemoryDecidesBeforeAPass) {
   const std::vector<TokenText> texts = tiny_texts(spec_, {90, 20});
   for (const Way& way : all_ways(spec_)) {
@@ -176,7 +176,7 @@ TEST_P(OnADevice, MemoryDecidesBeforeAPass) {
     const int64_t pages = spec_.kind == ModelSpec::Kind::decoder_only && way.rows < 90 ? int64_t{1} << 20 : 0,
                   taken = taken_with(int64_t{1} << 40) - pages;
     EXPECT_EQ(taken_with(taken + taken / 10), taken + pages);
-    expect_error([&] { taken_with(taken - taken / 10); }, {"tokens needs", "weights", "are free on guarded"});
+    expect_error([&] { taken_with(taken - taken / 50); }, {"tokens needs", "weights", "are free on guarded"});
   }
 }
 
