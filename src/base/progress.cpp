@@ -86,8 +86,10 @@ void Progress::finish() {
   const double time = elapsed();
   if (time <= kQuiet) return;
   std::string line = fmt::format(fmt::runtime(options_.chinese ? "{}：{} 个，用时 {}" : "{}: {} in {}"), what_,
-                                 count_text(done_), time_text(time));
-  if (done_ > 0) line += (options_.chinese ? "，" : ", ") + rate_text(done_, time, options_.chinese);
+                                 count_text(done_ - options_.first), time_text(time));
+  if (done_ > options_.first) {
+    line += (options_.chinese ? "，" : ", ") + rate_text(done_ - options_.first, time, options_.chinese);
+  }
   show(std::move(line), "\n");
 }
 
@@ -99,11 +101,11 @@ std::string Progress::status(double time, std::string_view note) const {
     const double share = std::clamp(static_cast<double>(done_) / static_cast<double>(total_), 0.0, 1.0);
     line += fmt::format("{}{}{}{:.0f}%", chinese ? " / " : " of ", count_text(total_), comma, 100.0 * share);
   }
-  if (done_ > 0) {
-    line += comma + rate_text(done_, time, chinese);
+  if (const int64_t here = done_ - options_.first; here > 0) {
+    line += comma + rate_text(here, time, chinese);
     const double left = static_cast<double>(std::max<int64_t>(total_ - done_, 0));
     if (total_ > 0) {
-      const std::string rest = time_text(left * time / static_cast<double>(done_));
+      const std::string rest = time_text(left * time / static_cast<double>(here));
       line += chinese ? "，还要 " + rest : ", " + rest + " left";
     }
   }

@@ -12,6 +12,7 @@ namespace qkv {
 struct ProgressOptions {
   std::function<double()> seconds;  // the clock; empty means the steady one
   bool chinese = false;             // the words between the numbers
+  int64_t first = 0;                // done before this line began: not counted in the rate
 };
 
 // No line is shown while one of these lives.

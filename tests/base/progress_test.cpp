@@ -69,6 +69,21 @@ TEST(Progress, PlainLinesComeEveryTenSeconds) {
             "training: 500 in 1:03, 8.0/s\n");
 }
 
+// A run that goes on at step 400 of 1000: the rate and the time left are of the steps it does now.
+TEST(Progress, WhatWasDoneBeforeIsNotInTheRate) {
+  const Memory out;
+  double now = 100;
+  Progress progress("training", 1000, out.file(), {.seconds = [&] { return now; }, .first = 400});
+  for (int i = 401; i <= 500; ++i) {
+    now = 100 + 0.125 * (i - 400);
+    progress.update(i);
+  }
+  progress.finish();
+  EXPECT_EQ(out.text(),
+            "training: 480 of 1000, 48%, 8.0/s, 1:05 left\n"
+            "training: 100 in 0:13, 8.0/s\n");
+}
+
 TEST(Progress, AnUnknownTotalHasNoPercentAndNoTimeLeft) {
   const Memory out;
   double now = 0;
