@@ -60,6 +60,21 @@ class PairTable {
 
 }  // namespace
 
+size_t distinct_characters(const WordCounts& counted) {
+  constexpr uint32_t kCodes = 0x110000, kSpaceMarkCode = 0x2581, kReplacementCode = 0xFFFD;
+  const CharKinds& kinds = CharKinds::table();
+  std::vector<bool> seen(kCodes);
+  for (const Word& word : counted.words()) {
+    const auto* p = reinterpret_cast<const unsigned char*>(word.text.data());
+    for (const auto* const end = p + word.text.size(); p != end;) {
+      const Char c = kinds.at(p, end);
+      seen[is_stray_byte(c) ? kReplacementCode : c.code == ' ' ? kSpaceMarkCode : c.code] = true;
+      p += c.bytes;
+    }
+  }
+  return static_cast<size_t>(std::count(seen.begin(), seen.end(), true));
+}
+
 UnigramCorpus::UnigramCorpus(const WordCounts& counted, UnigramSeedOptions options) {
   store_words(counted);
   std::vector<Arc> arcs = character_arcs();

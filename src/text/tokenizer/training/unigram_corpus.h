@@ -20,6 +20,9 @@ struct UnigramSeedOptions {
   uint32_t longest = kLongestPiece;
 };
 
+// Characters of all words, a space as U+2581 and invalid UTF-8 as U+FFFD: those a UnigramCorpus would have as pieces.
+size_t distinct_characters(const WordCounts& counted);
+
 class UnigramCorpus {
  public:
   static constexpr uint32_t kLongestPiece = UnigramSeedOptions::kLongestPiece;

@@ -33,11 +33,7 @@ class UnigramTrainer {
  public:
   UnigramTrainer(const WordCounts& words, const UnigramTrainerOptions& options, ThreadPool& pool)
       : options_(options), pool_(pool), corpus_(words, {.longest = longest_piece(options.max_token_length)}) {
-    size_t characters = 0;
-    while (characters < corpus_.pieces() && corpus_.length(static_cast<uint32_t>(characters)) == 1) ++characters;
-    QKV_CHECK(options.pieces >= characters, "a vocabulary of ", options.pieces, " pieces cannot hold the ", characters,
-              " characters of the corpus", Hint("ask for more, or train on text with fewer characters"));
-    characters_ = characters;
+    while (characters_ < corpus_.pieces() && corpus_.length(static_cast<uint32_t>(characters_)) == 1) ++characters_;
     first_scores();
   }
 
@@ -166,6 +162,10 @@ class UnigramTrainer {
 }  // namespace
 
 TrainedUnigram train_unigram(const WordCounts& words, const UnigramTrainerOptions& options, ThreadPool& pool) {
+  // Before the corpus is made, which takes many times the memory of the words.
+  const size_t characters = distinct_characters(words);
+  QKV_CHECK(options.pieces >= characters, "a vocabulary of ", options.pieces, " pieces cannot hold the ", characters,
+            " characters of the corpus", Hint("ask for more, or train on text with fewer characters"));
   return UnigramTrainer(words, options, pool).run();
 }
 

@@ -11,8 +11,10 @@
 #include "base/json.h"
 #include "base/philox.h"
 #include "support/pass.h"
+#include "support/peak_memory.h"
 #include "text/tokenizer/training/bpe_trainer.h"
 #include "text/tokenizer/training/unigram_corpus.h"
+#include "text/unicode/characters.h"
 
 namespace qkv {
 namespace {
@@ -284,6 +286,29 @@ TEST(UnigramTrainer, BadCorpora) {
   const TrainedUnigram model = train_unigram(stray, {.pieces = 100}, pool);
   EXPECT_EQ(model.stray_bytes, 6U);
   EXPECT_TRUE(scores_of(model).contains("\xEF\xBF\xBD"));
+}
+
+// Too many characters are refused before the corpus is made, which takes a hundred times the memory of the words.
+TEST(UnigramTrainer, TooManyCharactersAreRefusedBeforeTheWork) {
+  WordCounts words;
+  for (uint32_t code = 0x4E00; code < 0x4E00 + 20'000; ++code) {
+    std::string word;
+    for (uint32_t i = 0; i < 24; ++i) word += utf8_of(0x4E00 + (code * 7 + i * 131) % 20'000);
+    words.add(word, 2);
+  }
+  EXPECT_EQ(distinct_characters(words), 20'000U);
+  ThreadPool pool(1);
+  expect_error([&] { train_unigram(words, {.pieces = 19'999}, pool); }, {"19999", "20000 characters"});
+  bool refused = false;
+  const size_t peak = test::peak_memory([&] { train_unigram(words, {.pieces = 19'999}, pool); }, &refused);
+  EXPECT_TRUE(refused);
+  EXPECT_LE(peak, size_t{8} << 20);
+}
+
+TEST(UnigramTrainer, CountsCharactersAsItsCorpusDoes) {
+  WordCounts words;
+  for (const char* word : {" a\u2581", "b\xFF\uFFFD", "a b"}) words.add(word);
+  EXPECT_EQ(distinct_characters(words), 4U);  // a, b, the space and U+FFFD
 }
 
 }  // namespace
