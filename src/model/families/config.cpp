@@ -8,6 +8,7 @@
 namespace qkv {
 
 const Json* Config::find(Keys keys, const char** key) const {
+  for (const char* name : keys) asked_->keys.emplace(name);
   for (const char* name : keys) {
     const auto at = json_.find(name);
     if (at != json_.end() && !at->is_null()) {
@@ -21,9 +22,18 @@ const Json* Config::find(Keys keys, const char** key) const {
 const Json& Config::need(Keys keys, const char** key) const {
   const Json* found = find(keys, key);
   if (found == nullptr) {
-    std::string spellings = *keys.begin();
+    std::string spellings = *keys.begin(), near;
     for (auto at = keys.begin() + 1; at != keys.end(); ++at) spellings += std::string("' or '") + *at;
-    fail(spellings, "is missing", "the file is not the config of this family, or was cut short");
+    std::vector<std::string_view> others;  // one of them may be meant
+    if (json_.is_object()) {
+      for (const auto& [name, value] : json_.get_ref<const Json::object_t&>()) {
+        if (!asked_->keys.contains(name)) others.push_back(name);
+      }
+    }
+    for (auto at = keys.begin(); at != keys.end() && near.empty(); ++at) near = nearest_key(*at, others);
+    fail(spellings, "is missing",
+         near.empty() ? "the file is not the config of this family, or was cut short"
+                      : "is it " + printable(near) + "?");
   }
   return *found;
 }
@@ -147,7 +157,11 @@ std::optional<Config> Config::inside(const char* key) const {
   if (!value->is_object()) {
     fail(key, "is " + printable(value->dump()) + " but must be an object", "the config is damaged");
   }
-  return Config(*value, what_ + ": '" + key + "'");
+  Config made(*value, what_ + ": '" + key + "'");
+  std::shared_ptr<Asked>& asked = asked_->inside[key];
+  if (!asked) asked = made.asked_;
+  made.asked_ = asked;
+  return made;
 }
 
 Activation read_activation(const Config& config, Config::Keys keys, const char* otherwise) {

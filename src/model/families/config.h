@@ -2,7 +2,10 @@
 #pragma once
 
 #include <initializer_list>
+#include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +41,13 @@ class Config {
   std::vector<int64_t> wholes(Keys keys) const;         // one number or a list; [] if absent
   std::optional<Config> inside(const char* key) const;  // an object
 
+  // The keys that were asked for so far, present or not, and those of the objects inside. Copies share them.
+  struct Asked {
+    std::set<std::string, std::less<>> keys;
+    std::map<std::string, std::shared_ptr<Asked>, std::less<>> inside;
+  };
+  const Asked& asked() const { return *asked_; }
+
   [[noreturn]] void fail(const std::string& key, const std::string& problem, const std::string& hint) const;
 
  private:
@@ -48,6 +58,7 @@ class Config {
 
   Json json_;
   std::string what_;
+  std::shared_ptr<Asked> asked_ = std::make_shared<Asked>();
 };
 
 // qkv's own key: the offset of norms, in configs read from GGUF.
