@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+#include <optional>
+
 #include "base/error.h"
 
 namespace qkv {
@@ -34,7 +37,8 @@ void add_texts(std::vector<TokenText>& to, const TrainBatch& batch, int64_t rows
   }
 }
 
-WatchData material_of(const Recipe& recipe, const Model& model, const TrainData& data) {
+// `counted`: the training tokens behind the frequencies of the snapshots that are there.
+WatchData material_of(const Recipe& recipe, const Model& model, const TrainData& data, std::optional<int64_t> counted) {
   const int64_t rows = watched_rows(recipe.batch_tokens), length = watched_length(recipe.batch_tokens);
   const bool held_out = data.validation_batches() > 0;
   std::vector<TokenText> texts;
@@ -50,8 +54,11 @@ WatchData material_of(const Recipe& recipe, const Model& model, const TrainData&
   for (const TokenText& text : texts) before.insert(before.end(), text.ids.begin(), text.ids.end());
   if (!decoder) before.clear();
   TokenCounts counts(model.spec().vocabulary, before);
+  // A run that is given more steps counts the same tokens again: their number depends on the data alone.
   const auto all = static_cast<int64_t>(data.train_tokens);
-  for (int64_t step = 0; counts.counted() < std::min(kCounted, all) && step < recipe.steps; ++step) {
+  const int64_t wanted = std::min(counted.value_or(std::min(kCounted, all)), kCounted + recipe.batch_tokens);
+  const int64_t steps = counted ? std::numeric_limits<int64_t>::max() : all / recipe.batch_tokens + 1;  // an epoch
+  for (int64_t step = 0; counts.counted() < wanted && step < steps; ++step) {
     for (int64_t m = 0; m < recipe.micro_batches; ++m) {
       const TrainBatch batch = data.micro_batch(step, m);
       counts.add(decoder ? batch.ids : std::vector<int32_t>{}, batch.targets);
@@ -59,6 +66,11 @@ WatchData material_of(const Recipe& recipe, const Model& model, const TrainData&
   }
   counts.finish();
   return {.texts = std::move(texts), .held_out = held_out, .counts = std::move(counts)};
+}
+
+std::optional<int64_t> counted_before(const std::filesystem::path& run) {
+  if (!WatchFolder::exists(run)) return std::nullopt;
+  return WatchFolder::open(run).plan().counted;
 }
 
 WatchFolder folder_of(const std::filesystem::path& run, const WatchPlan& plan) {
@@ -69,7 +81,7 @@ WatchFolder folder_of(const std::filesystem::path& run, const WatchPlan& plan) {
 
 TrainWatch::TrainWatch(const std::filesystem::path& run, const Engine& engine, const Recipe& recipe, const Model& model,
                        const TrainData& data)
-    : watcher_(model, engine, material_of(recipe, model, data),
+    : watcher_(model, engine, material_of(recipe, model, data, counted_before(run)),
                {.precision = recipe.precision(),
                 .steps = recipe.steps,
                 .batch_tokens = recipe.batch_tokens,
@@ -80,7 +92,8 @@ TrainWatch::TrainWatch(const std::filesystem::path& run, const Engine& engine, c
 void TrainWatch::begin(const TrainCounters& counters) {
   folder_.remove_after(counters.step);
   const std::vector<int64_t> taken = folder_.steps();
-  watcher_.resume(folder_.plan(), taken.empty() ? 0 : folder_.read(taken.back()).watch_seconds);
+  watcher_.resume(folder_.plan(), counters.step, taken.empty() ? 0 : folder_.read(taken.back()).watch_seconds);
+  if (watcher_.plan().steps != folder_.plan().steps) folder_.plan_steps(watcher_.plan().steps);
   if (taken.empty() || (watcher_.due(counters.step) && taken.back() != counters.step)) take(counters);
   watcher_.before_step(counters.step);
 }

@@ -121,6 +121,11 @@ Json to_json(const WatchPlan& plan) {
           {"held_out", plan.held_out},   {"counted", plan.counted}};
 }
 
+void write_plan(const fs::path& folder, const WatchPlan& plan) {
+  const std::string text = to_json(plan).dump(1) + "\n";
+  write_file_atomic(folder / kPlan, std::as_bytes(std::span(text)));
+}
+
 WatchPlan plan_from(const Json& json, const std::string& what) {
   try {
     WatchPlan plan{.steps = json.at("steps"),
@@ -185,9 +190,14 @@ bool WatchFolder::exists(const fs::path& run) {
 
 WatchFolder WatchFolder::create(const fs::path& run, WatchPlan plan) {
   fs::create_directories(in(run));
-  const std::string text = to_json(plan).dump(1) + "\n";
-  write_file_atomic(in(run) / kPlan, std::as_bytes(std::span(text)));
+  write_plan(in(run), plan);
   return {in(run), std::move(plan)};
+}
+
+void WatchFolder::plan_steps(std::vector<int64_t> steps) {
+  wait();
+  plan_.steps = std::move(steps);
+  write_plan(folder_, plan_);
 }
 
 WatchFolder WatchFolder::open(const fs::path& run) {

@@ -72,6 +72,8 @@ class WatchFolder {
   static WatchFolder open(const std::filesystem::path& run);
 
   const WatchPlan& plan() const { return plan_; }
+  // For a run that is given another number of steps.
+  void plan_steps(std::vector<int64_t> steps);
   std::vector<int64_t> steps() const;  // of the existing snapshots
   // An Error that names the file if it is damaged.
   Snapshot read(int64_t step) const;

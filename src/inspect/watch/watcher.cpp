@@ -43,7 +43,8 @@ std::string label_of(const ModelSpec& spec, const WeightSpec& weight) {
   return name_of(spec, place) + " " + last;
 }
 
-constexpr const char* kOtherRun = "they are of another run: move the folder watch away";
+constexpr const char* kOtherRun =
+    "they are of another run, or batch_tokens or sequence were changed: put those back, or move the folder watch away";
 
 void check_same(const char* what, int64_t there, int64_t here) {
   QKV_CHECK(there == here, "the existing snapshots are of ", there, " ", what, " but this run has ", here,
@@ -159,7 +160,7 @@ bool Watcher::due(int64_t step) const {
   return std::binary_search(plan_.steps.begin(), plan_.steps.end(), step);
 }
 
-void Watcher::resume(const WatchPlan& plan, double seconds) {
+void Watcher::resume(const WatchPlan& plan, int64_t done, double seconds) {
   check_same("heads", plan.heads, plan_.heads);
   check_same("matrices", plan.weights, plan_.weights);
   check_same("tokens", plan.tokens, plan_.tokens);
@@ -167,7 +168,13 @@ void Watcher::resume(const WatchPlan& plan, double seconds) {
   check_same("texts", plan.texts, plan_.texts);
   check_same("synthetic texts", plan.synthetic, plan_.synthetic);
   check_same("tokens that are repeated", plan.repeated, plan_.repeated);
-  plan_.steps = plan.steps;
+  if (!plan.steps.empty() && plan.steps.back() == plan_.steps.back()) {
+    plan_.steps = plan.steps;
+  } else {
+    std::erase_if(plan_.steps, [&](int64_t step) { return step <= done; });
+    const auto later = std::upper_bound(plan.steps.begin(), plan.steps.end(), done);
+    plan_.steps.insert(plan_.steps.begin(), plan.steps.begin(), later);
+  }
   seconds_ += seconds;
 }
 

@@ -36,8 +36,9 @@ class Watcher : public Probe {
   const WatchPlan& plan() const { return plan_; }
   bool due(int64_t step) const;
   double seconds() const { return seconds_; }  // spent on watching so far
-  // For a resumed run: the existing plan and the seconds spent before.
-  void resume(const WatchPlan& plan, double seconds);
+  // For a run resumed after `done` steps: the existing plan and the seconds spent before. Where the run has another
+  // number of steps now, plan() keeps the snapshots up to `done` and goes on with those of the new number.
+  void resume(const WatchPlan& plan, int64_t done, double seconds);
 
   // Call before each step, with the number of steps done. If the step ends in a snapshot, keeps sampled weights so that
   // its update can be measured. Long runs measure the importance of heads in some steps only: each costs a download.
