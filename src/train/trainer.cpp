@@ -3,12 +3,15 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
 #include "base/printable.h"
 #include "core/host_values.h"
-#include "model/checkpoint/tensor_names.h"
+#include "model/checkpoint/checkpoint.h"
+#include "model/families/family.h"
 
 namespace qkv {
 namespace {
@@ -61,19 +64,57 @@ int64_t copied_bytes(const WeightSpec& weight, bool of_head, bool as_tiles) {
 
 }  // namespace
 
+namespace {
+
+// The weights whose tensors in files of Hugging Face's library match. Throws an Error for a part of a weight.
+std::set<std::string> weights_of_tensors(const ModelSpec& spec, const std::string& pattern) {
+  const Family& family = family_of(spec.family, "config.json");
+  std::vector<TensorNames> schemes{hugging_face_names(spec)};
+  if (family.names_otherwise != nullptr) family.names_otherwise(schemes.emplace_back(spec));
+  for (const TensorNames& names : schemes) {
+    std::map<std::string, std::pair<int64_t, int64_t>> counts;  // of each weight: its tensors, and those that match
+    std::map<std::string, std::string> unmatched;
+    for (const NamedTensor& tensor : names.tensors()) {
+      const bool found = matches(pattern, tensor.name);
+      for (const NamedPart& part : tensor.parts) {
+        auto& [all, matching] = counts[part.weight];
+        ++all;
+        matching += found ? 1 : 0;
+        if (!found) unmatched.emplace(part.weight, tensor.name);
+      }
+    }
+    std::set<std::string> weights;
+    for (const auto& [weight, count] : counts) {
+      if (count.second == 0) continue;
+      QKV_CHECK(count.first == count.second, "frozen: ", printable(pattern), " is ", count.second, " of the ",
+                count.first, " tensors of ", printable(weight), ", which is trained as a whole",
+                Hint("freeze ", unmatched[weight], " and the others too"));
+      weights.insert(weight);
+    }
+    if (!weights.empty()) return weights;
+  }
+  return {};
+}
+
+}  // namespace
+
 void choose_trainable(Model& model, std::span<const std::string> frozen) {
   for (auto& [name, weight] : model.weights()) {
     weight.trainable = !(name == "head.bias" && model.spec().has_source());
   }
   for (const std::string& pattern : frozen) {
-    size_t found = 0;
+    std::set<std::string> found;
     for (auto& [name, weight] : model.weights()) {
-      if (!matches(pattern, name)) continue;
-      weight.trainable = false;
-      ++found;
+      if (matches(pattern, name)) found.insert(name);
     }
-    QKV_CHECK(found > 0, "frozen: no weight of this ", model.spec().family, " is called ", printable(pattern),
-              ", the first is ", printable(model.weights().begin()->first), Hint("'*' matches anything: \"*.bias\""));
+    if (found.empty()) found = weights_of_tensors(model.spec(), pattern);
+    QKV_CHECK(!found.empty(), "frozen: no weight of this ", model.spec().family, " is called ", printable(pattern),
+              ", the first is ", printable(model.weights().begin()->first), ", in Hugging Face's files ",
+              printable(hugging_face_names(model.spec()).tensors().front().name),
+              Hint("'*' matches anything: \"*.bias\""));
+    for (auto& [name, weight] : model.weights()) {
+      if (found.contains(name)) weight.trainable = false;
+    }
   }
 }
 
@@ -136,7 +177,9 @@ StopReason Trainer::run(const TrainHooks& hooks, Probe* probe) {
       counters_.best = result.loss;
       counters_.best_step = counters_.step;
     }
-    counters_.evals_without_improvement = best ? 0 : counters_.evals_without_improvement + 1;
+    if (result.counted > 0) {  // something is held out
+      counters_.evals_without_improvement = best ? 0 : counters_.evals_without_improvement + 1;
+    }
     if (hooks.on_evaluation) hooks.on_evaluation(result, best);
     return best;
   };

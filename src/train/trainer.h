@@ -83,8 +83,9 @@ class Trainer {
   TrainCounters counters_;
 };
 
-// Freezes weights that match a pattern, and those a family keeps constant (Marian's logit bias). An Error if a pattern
-// matches none.
+// Freezes weights that match a pattern, and those a family keeps constant (Marian's logit bias). Patterns are of the
+// weights' names; one that matches none of them is of the tensors' names in files of Hugging Face's library. Throws an
+// Error if a pattern matches none of either, or only a part of a weight.
 void choose_trainable(Model& model, std::span<const std::string> frozen);
 
 }  // namespace qkv
