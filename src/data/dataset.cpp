@@ -38,6 +38,7 @@ std::span<const uint32_t> PackedSplit::Shard::starts() const {
 PackedSplit::PackedSplit(const std::filesystem::path& folder, const DatasetManifest& manifest, Split split)
     : info_(manifest.of(split)),
       parts_(manifest.parts()),
+      chats_(manifest.chats),
       vocabulary_(manifest.vocabulary),
       token_bytes_(static_cast<size_t>(manifest.token_bytes)) {
   uint64_t tokens = 0, entries = 0;

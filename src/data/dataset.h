@@ -24,6 +24,7 @@ class PackedSplit {
   uint64_t entries() const { return info_.documents * parts_; }
   uint64_t text_bytes() const { return info_.text_bytes; }
   bool pairs() const { return parts_ == 2; }
+  bool chats() const { return chats_; }
   int64_t vocabulary() const { return vocabulary_; }
 
   // Token offset of an entry; start(entries()) is the end.
@@ -48,6 +49,7 @@ class PackedSplit {
 
   SplitInfo info_;
   uint64_t parts_;
+  bool chats_;
   int64_t vocabulary_;
   size_t token_bytes_;
   std::vector<Shard> shards_;

@@ -93,6 +93,13 @@ const char* name_of(Split split) {
   return split == Split::train ? "train" : "validation";
 }
 
+const char* name_of_kind(const DatasetManifest& manifest) {
+  return manifest.chats ? "chats" : manifest.pairs ? "pairs" : "text";
+}
+const char* name_of_documents(const DatasetManifest& manifest) {
+  return manifest.chats ? "conversations" : manifest.pairs ? "pairs" : "documents";
+}
+
 std::string shard_name(Split split, size_t number) {
   return fmt::format("{}-{:05}", name_of(split), number);
 }
@@ -104,7 +111,7 @@ int token_bytes_for(int64_t vocabulary) {
 std::string to_json_text(const DatasetManifest& manifest) {
   const Ordered json{{"format", kFormat},
                      {"version", kVersion},
-                     {"kind", manifest.pairs ? "pairs" : "text"},
+                     {"kind", name_of_kind(manifest)},
                      {"dtype", manifest.token_bytes == 2 ? "u16" : "u32"},
                      {"vocabulary", manifest.vocabulary},
                      {"tokenizer", manifest.tokenizer},
@@ -125,11 +132,12 @@ DatasetManifest parse_manifest(std::string_view text, const std::string& what) {
   QKV_CHECK(version == kVersion, what, ": version is ", version, " but this program reads ", kVersion,
             Hint("use the program that wrote it, or pack the data again"));
   const std::string kind = reading.text("kind"), dtype = reading.text("dtype");
-  QKV_CHECK(kind == "text" || kind == "pairs", what, ": kind is ", printable(kind), " but must be 'text' or 'pairs'",
-            Hint(kPackAgain));
+  QKV_CHECK(kind == "text" || kind == "pairs" || kind == "chats", what, ": kind is ", printable(kind),
+            " but must be 'text', 'pairs' or 'chats'", Hint(kPackAgain));
 
   DatasetManifest manifest;
   manifest.pairs = kind == "pairs";
+  manifest.chats = kind == "chats";
   const uint64_t vocabulary = reading.number("vocabulary");
   QKV_CHECK(vocabulary > 0 && std::cmp_less_equal(vocabulary, kLargestVocabulary), what, ": vocabulary is ", vocabulary,
             " but must lie in [1, ", kLargestVocabulary, "]", Hint(kPackAgain));

@@ -31,6 +31,9 @@ struct SplitInfo {
 
 struct DatasetManifest {
   bool pairs = false;  // a document is a source and a target
+  // A document is a conversation. Half of the vocabulary is added to the ids of answers, so `vocabulary` is twice that
+  // of the tokenizer.
+  bool chats = false;
   int token_bytes = 2;
   int64_t vocabulary = 0;
   std::string tokenizer;  // its fingerprint
@@ -43,6 +46,8 @@ struct DatasetManifest {
   uint64_t parts() const { return pairs ? 2 : 1; }
 };
 
+const char* name_of_kind(const DatasetManifest& manifest);       // text, pairs, chats
+const char* name_of_documents(const DatasetManifest& manifest);  // documents, pairs, conversations
 std::string shard_name(Split split, size_t number);
 int token_bytes_for(int64_t vocabulary);
 

@@ -17,10 +17,8 @@ Permutation shuffle(uint64_t size, uint64_t seed, uint64_t epoch, Site site, uin
   return {size, fold({.seed = seed, .step = epoch, .layer = number, .site = site})};
 }
 
-constexpr uint32_t kBucketWidth = 4;
-
 uint32_t bucket_of(uint64_t tokens) {
-  return static_cast<uint32_t>((tokens + kBucketWidth - 1) / kBucketWidth * kBucketWidth);
+  return static_cast<uint32_t>((tokens + kPairBucket - 1) / kPairBucket * kPairBucket);
 }
 
 struct Bucket {
@@ -28,15 +26,19 @@ struct Bucket {
 
   // Boustrophedon order over (source, target) buckets, so that neighbours are similar in both lengths.
   std::pair<uint32_t, uint32_t> place() const {
-    return {source, source / kBucketWidth % 2 == 0 ? target : UINT32_MAX - target};
+    return {source, source / kPairBucket % 2 == 0 ? target : UINT32_MAX - target};
   }
 };
 
 }  // namespace
 
+uint64_t padded_pair_tokens(uint64_t source, uint64_t target) {
+  return uint64_t{bucket_of(source)} + bucket_of(target);
+}
+
 TextSamples::TextSamples(const PackedSplit& split, TextOrder order) : split_(split), order_(order), windows_(0) {
-  QKV_CHECK(!split.pairs(), "the dataset holds pairs, not running text",
-            Hint("pack it as text or JSONL with one field"));
+  QKV_CHECK(!split.pairs() && !split.chats(), "the dataset holds ", split.pairs() ? "pairs" : "chats",
+            ", not running text", Hint("pack it as text or JSONL with one field"));
   QKV_CHECK(order.length > 0 && order.length <= INT32_MAX, "samples of ", order.length, " tokens",
             Hint("choose 1 to ", INT32_MAX));
   const auto length = static_cast<uint64_t>(order.length);
@@ -44,7 +46,7 @@ TextSamples::TextSamples(const PackedSplit& split, TextOrder order) : split_(spl
 }
 
 void TextSamples::append(uint64_t k, TextBatch& batch) const {
-  QKV_CHECK(windows_ > 0, "this split holds no documents", Hint("pack with a larger --split-validation"));
+  QKV_CHECK(windows_ > 0, "this split holds no documents", Hint("hold out a larger share of the documents"));
   const auto length = static_cast<uint64_t>(order_.length);
   const uint64_t begin = shuffle(windows_, order_.seed, k / windows_, kWindows)(k % windows_) * length;
   const uint64_t end = std::min(begin + length, split_.tokens());
@@ -77,14 +79,15 @@ TextBatch TextSamples::batch(uint64_t first, int64_t rows) const {
 
 PairBatches::PairBatches(const PackedSplit& split, PairOrder order) : split_(split), order_(order) {
   QKV_CHECK(split.pairs(), "the dataset holds running text, not pairs", Hint("pack it from TSV, or name two fields"));
-  QKV_CHECK(split.documents() > 0, "this split holds no pairs", Hint("pack with a larger --split-validation"));
+  QKV_CHECK(split.documents() > 0, "this split holds no pairs", Hint("give more pairs, or another share to hold out"));
   QKV_CHECK(split.documents() <= UINT32_MAX, "the split holds ", split.documents(), " pairs but ", UINT32_MAX,
             " is the most", Hint("pack it as several datasets"));
   std::vector<Bucket> bucket(split.documents());
   for (uint64_t i = 0; i < bucket.size(); ++i) {
     bucket[i] = {bucket_of(split.length(2 * i)), bucket_of(split.length(2 * i + 1))};
-    QKV_CHECK(std::cmp_less_equal(uint64_t{bucket[i].source} + bucket[i].target, order.tokens), "pair ", i, " has ",
-              split.length(2 * i), " and ", split.length(2 * i + 1), " tokens but a batch holds at most ", order.tokens,
+    const uint64_t source = split.length(2 * i), target = split.length(2 * i + 1);
+    QKV_CHECK(std::cmp_less_equal(padded_pair_tokens(source, target), order.tokens), "the packed pair number ", i + 1,
+              " has ", source, " and ", target, " tokens but a batch holds at most ", order.tokens,
               Hint("give batches more tokens, or pack without such pairs"));
   }
   pairs_.resize(bucket.size());

@@ -48,6 +48,10 @@ struct PairBatch {
   std::vector<uint64_t> pairs;  // their indices in the split
 };
 
+// What a pair adds to a batch, at least: its lengths, rounded up to those of its bucket.
+uint64_t padded_pair_tokens(uint64_t source, uint64_t target);
+inline constexpr uint32_t kPairBucket = 4;  // lengths in a bucket
+
 struct PairOrder {
   int64_t tokens = 0;  // limit of a batch if it were padded: pairs * (longest source + longest target)
   uint64_t seed = 0;

@@ -1,14 +1,14 @@
 #include "data/dataset_pack.h"
 
-#include <algorithm>
-#include <memory>
+#include <fmt/format.h>
 
-#include "base/checked.h"
+#include <algorithm>
+
 #include "base/error.h"
-#include "base/file.h"
 #include "base/philox.h"
 #include "base/progress.h"
-#include "base/sha256.h"
+#include "data/dataset_order.h"
+#include "data/dataset_writer.h"
 
 namespace qkv {
 namespace {
@@ -17,88 +17,10 @@ namespace {
 constexpr size_t kBatchBytes = size_t{8} << 20;
 constexpr size_t kBatchDocuments = 4096;
 
-// A file and its SHA-256.
-class SummedFile {
- public:
-  explicit SummedFile(const std::filesystem::path& path) : file_(path) {}
-
-  template <class T>
-  void write(std::span<const T> values) {
-    file_.write(std::as_bytes(values));
-    sum_.update(std::as_bytes(values));
-  }
-  uint64_t size() const { return file_.size(); }
-  std::string finish() {
-    file_.commit();
-    return sum_.hex();
-  }
-
- private:
-  AtomicFile file_;
-  Sha256 sum_;
-};
-
-class SplitWriter {
- public:
-  SplitWriter(std::filesystem::path folder, Split split, const DatasetManifest& manifest, uint64_t shard_bytes)
-      : folder_(std::move(folder)), split_(split), token_bytes_(manifest.token_bytes), shard_bytes_(shard_bytes) {}
-
-  // Entries are whole documents, or both sides of a pair.
-  void add(std::span<const std::span<const int32_t>> entries, uint64_t text_bytes) {
-    if (!tokens_) open();
-    for (const std::span<const int32_t> ids : entries) {
-      write_tokens(ids);
-      info_.shards.back().tokens += ids.size();
-      const auto end = narrow<uint32_t>(info_.shards.back().tokens, "tokens of a shard");
-      index_->write(std::span(&end, 1));
-    }
-    ++info_.shards.back().documents;
-    info_.text_bytes += text_bytes;
-    if (tokens_->size() >= shard_bytes_) close();
-  }
-
-  SplitInfo finish() {
-    if (tokens_) close();
-    return std::move(info_);
-  }
-
- private:
-  void open() {
-    info_.shards.push_back({.file = shard_name(split_, info_.shards.size())});
-    tokens_ = std::make_unique<SummedFile>(folder_ / (info_.shards.back().file + ".tokens"));
-    index_ = std::make_unique<SummedFile>(folder_ / (info_.shards.back().file + ".index"));
-    const uint32_t begin = 0;
-    index_->write(std::span(&begin, 1));
-  }
-
-  void close() {
-    ShardInfo& shard = info_.shards.back();
-    shard.tokens_sha256 = tokens_->finish();
-    shard.index_sha256 = index_->finish();
-    tokens_.reset();
-    index_.reset();
-    info_.tokens += shard.tokens;
-    info_.documents += shard.documents;
-  }
-
-  void write_tokens(std::span<const int32_t> ids) {
-    if (token_bytes_ == 4) return tokens_->write(ids);
-    narrow_.assign(ids.begin(), ids.end());
-    tokens_->write(std::span<const uint16_t>(narrow_));
-  }
-
-  std::filesystem::path folder_;
-  Split split_;
-  int token_bytes_;
-  uint64_t shard_bytes_;
-  std::unique_ptr<SummedFile> tokens_, index_;  // of the open shard
-  std::vector<uint16_t> narrow_;
-  SplitInfo info_;
-};
-
 struct Encoded {
   Document document;
   std::vector<int32_t> ids, target_ids;
+  double kept = 1;  // share of its tokens, where it is cut
 };
 
 void encode(const PackTokenizer& tokenizer, std::string_view text, std::vector<int32_t>& ids) {
@@ -125,6 +47,50 @@ std::vector<Encoded> read_batch(DocumentReader& reader) {
   return batch;
 }
 
+// Brings a document within the limit, or says that it is to be left out. Counts both.
+class Fitting {
+ public:
+  Fitting(const PackOptions& options, const PackTokenizer& tokenizer, Packed& packed)
+      : options_(options), tokenizer_(tokenizer), packed_(packed) {}
+
+  bool fit(Encoded& one) {
+    const TokenLimit& limit = options_.limit;
+    const uint64_t source = one.ids.size(), target = one.target_ids.size();
+    if (fits(one)) return true;
+    if (limit.cut) {
+      if (limit.side > 0) cut(one, limit.side);
+      if (!fits(one)) cut(one, limit.pair / 2 / kPairBucket * kPairBucket);
+    }
+    const bool kept = limit.cut && fits(one);
+    one.kept = static_cast<double>(one.ids.size() + one.target_ids.size()) / static_cast<double>(source + target);
+    if ((kept ? packed_.cut : packed_.too_long)++ == 0 && packed_.first_too_long.empty()) {
+      packed_.first_too_long = place_of(options_.files[one.document.file], one.document.line) +
+                               (one.target_ids.empty() ? fmt::format(" with {} tokens", source)
+                                                       : fmt::format(" with {} and {} tokens", source, target));
+    }
+    return kept;
+  }
+
+ private:
+  bool fits(const Encoded& one) const {
+    const uint64_t source = one.ids.size(), target = one.target_ids.size();
+    const TokenLimit& limit = options_.limit;
+    if (limit.side > 0 && std::max(source, target) > limit.side) return false;
+    return limit.pair == 0 || target == 0 || padded_pair_tokens(source, target) <= limit.pair;
+  }
+  void cut(Encoded& one, uint64_t most) const {
+    for (auto* ids : {&one.ids, &one.target_ids}) {
+      if (ids->size() <= most || most == 0) continue;
+      ids->resize(most);
+      if (tokenizer_.end_token) ids->back() = *tokenizer_.end_token;
+    }
+  }
+
+  const PackOptions& options_;
+  const PackTokenizer& tokenizer_;
+  Packed& packed_;
+};
+
 void check_options(const PackOptions& options, const PackTokenizer& tokenizer) {
   QKV_CHECK(!options.files.empty(), "no files to pack", Hint("name some, or - for standard input"));
   QKV_CHECK(options.validation >= 0.0 && options.validation < 1.0, "the share for validation is ", options.validation,
@@ -146,51 +112,66 @@ Split split_of(std::string_view text, double validation, uint64_t seed) {
   return share < validation ? Split::validation : Split::train;
 }
 
+std::string place_of(const std::string& file, uint64_t line) {
+  return fmt::format("{}, line {}", file == "-" ? "standard input" : file, line);
+}
+
+Split split_of(const PackOptions& options, std::string_view text, double before) {
+  if (!options.tail) return split_of(text, options.validation, options.seed);
+  return options.validation > 0 && before >= 1 - options.validation ? Split::validation : Split::train;
+}
+
+void check_any_to_train(const PackOptions& options, const Packed& packed) {
+  const auto hint = [&] {
+    if (packed.too_long > 0) return std::string("is the limit meant? The first is ") + packed.first_too_long;
+    return std::string("is the input empty? A few documents may all be held out") +
+           (options.validation_option == nullptr ? ": hold out a smaller share"
+                                                 : std::string(": ") + options.validation_option + " 0");
+  };
+  QKV_CHECK(packed.manifest.of(Split::train).documents > 0, "no ", name_of_documents(packed.manifest),
+            " to train on: ", packed.skipped, " left out, ", packed.too_long, " too long, ",
+            packed.manifest.of(Split::validation).documents, " for validation", Hint(hint()));
+}
+
 Packed pack_dataset(const PackOptions& options, const PackTokenizer& tokenizer, ThreadPool& pool) {
   check_options(options, tokenizer);
   DocumentReader reader(options.files, options.source);
-  AtomicFolder folder(options.out);
-
+  DatasetWriter writer(options.out,
+                       {.pairs = options.source.pairs(),
+                        .vocabulary = tokenizer.vocabulary,
+                        .tokenizer = tokenizer.fingerprint,
+                        .begin_token = tokenizer.begin_token,
+                        .end_token = tokenizer.end_token},
+                       options.shard_bytes);
   Packed packed;
-  DatasetManifest& manifest = packed.manifest;
-  manifest.pairs = options.source.pairs();
-  manifest.vocabulary = tokenizer.vocabulary;
-  manifest.token_bytes = token_bytes_for(tokenizer.vocabulary);
-  manifest.tokenizer = tokenizer.fingerprint;
-  manifest.begin_token = tokenizer.begin_token;
-  manifest.end_token = tokenizer.end_token;
-  std::vector<SplitWriter> writers;
-  for (const Split split : kSplits) writers.emplace_back(folder.path(), split, manifest, options.shard_bytes);
+  const bool pairs = options.source.pairs();
+  Fitting fitting(options, tokenizer, packed);
 
   Progress progress("packing, bytes", static_cast<int64_t>(reader.total_bytes()));
   for (auto batch = read_batch(reader); !batch.empty(); batch = read_batch(reader)) {
     pool.run(std::ssize(batch), [&](int64_t i, int) {
       Encoded& one = batch[static_cast<size_t>(i)];
       encode(tokenizer, one.document.text, one.ids);
-      if (manifest.pairs) encode(tokenizer, one.document.target, one.target_ids);
+      if (pairs) encode(tokenizer, one.document.target, one.target_ids);
     });
-    for (const Encoded& one : batch) {
-      if (one.ids.empty() || (manifest.pairs && one.target_ids.empty())) {
+    for (Encoded& one : batch) {
+      if (one.ids.empty() || (pairs && one.target_ids.empty())) {
         ++packed.skipped;
         continue;
       }
+      if (!fitting.fit(one)) continue;
       const std::span<const int32_t> entries[] = {one.ids, one.target_ids};
-      const Split split = split_of(one.document.text, options.validation, options.seed);
-      writers[static_cast<size_t>(split)].add(std::span(entries).first(manifest.parts()),
-                                              one.document.text.size() + one.document.target.size());
+      writer.add(
+          split_of(options, one.document.text, one.document.before), std::span(entries).first(pairs ? 2 : 1),
+          static_cast<uint64_t>(one.kept * static_cast<double>(one.document.text.size() + one.document.target.size())));
     }
     progress.update(static_cast<int64_t>(reader.bytes_read()));
   }
   progress.finish();
   packed.skipped += reader.skipped();
-  for (const Split split : kSplits) manifest.of(split) = writers[static_cast<size_t>(split)].finish();
-  QKV_CHECK(manifest.of(Split::train).documents > 0, "no documents to train on: ", packed.skipped, " left out, ",
-            manifest.of(Split::validation).documents, " for validation",
-            Hint("is the input empty? A few documents may all fall to validation: --split-validation 0"));
-
-  const std::string text = to_json_text(manifest);
-  write_file_atomic(folder.path() / "manifest.json", std::as_bytes(std::span(text)));
-  folder.commit();
+  packed.manifest = writer.finish();
+  check_any_to_train(options, packed);
+  writer.commit();
   return packed;
 }
 

@@ -16,12 +16,13 @@ SplitStats split_stats(const PackedSplit& split, size_t most_frequent, FunctionR
   }
 
   constexpr uint64_t kPiece = uint64_t{1} << 20;
-  std::vector<uint64_t> counts(static_cast<size_t>(split.vocabulary()));
+  const auto vocabulary = static_cast<int32_t>(split.chats() ? split.vocabulary() / 2 : split.vocabulary());
+  std::vector<uint64_t> counts(static_cast<size_t>(vocabulary));
   std::vector<int32_t> ids;
   for (uint64_t begin = 0; begin < split.tokens(); begin += kPiece) {
     ids.resize(std::min(kPiece, split.tokens() - begin));
     split.copy(begin, ids);
-    for (const int32_t id : ids) ++counts[static_cast<size_t>(id)];
+    for (const int32_t id : ids) ++counts[static_cast<size_t>(id % vocabulary)];  // of an answer or not
     on_progress(begin + ids.size());
   }
   for (size_t id = 0; id < counts.size(); ++id) {

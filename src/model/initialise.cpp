@@ -6,6 +6,7 @@
 #include "base/random_fill.h"
 #include "io/floats.h"
 #include "model/checkpoint/tensor_layout.h"
+#include "model/families/config_keys.h"
 
 namespace qkv {
 namespace {
@@ -85,7 +86,9 @@ void initial_numbers(const WeightSpec& weight, uint64_t seed, int64_t first, std
 
 void write_new_model(const std::filesystem::path& folder, const Json& config, const NewModelOptions& options,
                      ThreadPool& pool, const WriteProgress& progress) {
-  const ModelSpec spec = read_spec(Config(config, "config.json"));
+  const Config read(config, "config.json");
+  const ModelSpec spec = read_spec(read);
+  check_config_keys(read);
   const TensorNames names = hugging_face_names(spec);
   const Drawer drawer(options, pool);
   std::vector<OutgoingTensor> tensors;

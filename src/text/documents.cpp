@@ -22,8 +22,8 @@ namespace qkv {
 // Lines of one file, read a block at a time.
 class LineReader {
  public:
-  LineReader(const std::string& file, size_t max_bytes)
-      : name_(file == "-" ? "standard input" : file), max_bytes_(max_bytes) {
+  LineReader(const std::string& file, const SourceOptions& options)
+      : name_(file == "-" ? "standard input" : file), max_bytes_(options.max_bytes), cut_option_(options.cut_option) {
     fd_ = file == "-" ? STDIN_FILENO : ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
     QKV_CHECK(fd_ >= 0, "cannot open ", file, ": ", std::generic_category().message(errno), Hint(errno_hint(errno)));
     refill();
@@ -61,6 +61,7 @@ class LineReader {
   const std::string& name() const { return name_; }
   uint64_t line() const { return line_; }  // of the line read last, from 1
   uint64_t bytes() const { return bytes_; }
+  uint64_t consumed() const { return bytes_ - available().size(); }
 
  private:
   static constexpr size_t kBlock = size_t{1} << 18;
@@ -70,7 +71,8 @@ class LineReader {
   void take(std::string& text, std::string_view piece, size_t before) {
     QKV_CHECK(before + text.size() + piece.size() <= max_bytes_, name_, ", line ", line_,
               ": the document is longer than ", max_bytes_, " bytes, the limit",
-              Hint("are its ends marked? See --document in  qkv data pack --help"));
+              Hint("are its ends marked? A document ends at a blank line, a line or with its file",
+                   cut_option_ == nullptr ? "" : ", as chosen with ", cut_option_ == nullptr ? "" : cut_option_));
     text += piece;
     begin_ += piece.size();
   }
@@ -91,6 +93,7 @@ class LineReader {
 
   std::string name_;
   size_t max_bytes_;
+  const char* cut_option_;
   int fd_ = -1;
   std::string block_;
   size_t begin_ = 0;  // of the unread part of the block
@@ -122,6 +125,7 @@ DocumentReader::DocumentReader(std::vector<std::string> files, SourceOptions opt
     QKV_CHECK(!S_ISDIR(info.st_mode), file, " is a folder but must be a file", Hint("name the files inside it"));
     all_known = all_known && S_ISREG(info.st_mode);
     total_bytes_ += static_cast<uint64_t>(info.st_size);
+    sizes_.push_back(S_ISREG(info.st_mode) ? static_cast<uint64_t>(info.st_size) : 0);
   }
   if (!all_known) total_bytes_ = 0;
 }
@@ -138,11 +142,17 @@ std::string DocumentReader::place(uint64_t line) const {
 
 bool DocumentReader::next(Document& document) {
   while (true) {
-    if (reader_ && next_in_file(document)) return true;
+    if (reader_ && next_in_file(document)) {
+      document.file = next_file_ - 1;
+      document.line = first_line_;
+      const uint64_t size = sizes_[document.file];
+      document.before = size == 0 ? 0 : static_cast<double>(first_byte_) / static_cast<double>(size);
+      return true;
+    }
     earlier_bytes_ = bytes_read();
     reader_.reset();
     if (next_file_ == files_.size()) return false;
-    reader_ = std::make_unique<LineReader>(files_[next_file_++], options_.max_bytes);
+    reader_ = std::make_unique<LineReader>(files_[next_file_++], options_);
   }
 }
 
@@ -160,6 +170,7 @@ bool DocumentReader::next_in_file(Document& document) {
   }
   while (true) {
     line_.clear();
+    first_byte_ = reader_->consumed();
     if (!reader_->append_line(line_)) {
       check_tsv();
       return false;
@@ -182,6 +193,7 @@ bool DocumentReader::next_in_file(Document& document) {
 bool DocumentReader::next_text(std::string& text) {
   text.clear();
   first_line_ = reader_->line() + 1;
+  first_byte_ = reader_->consumed();
   if (options_.cut == DocumentCut::file) {
     if (reader_->line() > 0) return false;
     reader_->append_rest(text);
@@ -214,7 +226,9 @@ void DocumentReader::parse_json_line(const std::string& line, Document& document
       for (const auto& [key, value] : json.get_ref<const Json::object_t&>()) known.push_back(key);
       const std::string near = nearest_key(field, known);
       QKV_FAIL(place(first_line_), ": no field ", printable(field),
-               Hint(near.empty() ? "name the field with --field" : "is it " + printable(near) + "?"));
+               Hint(!near.empty()                      ? "is it " + printable(near) + "?"
+                    : options_.field_option != nullptr ? std::string("name the field with ") + options_.field_option
+                                                       : "each line must be an object with this field"));
     }
     const Json& value = json[field];
     QKV_CHECK(value.is_string(), place(first_line_), ": field ", printable(field), " is ", value.type_name(),

@@ -22,6 +22,8 @@ struct SourceOptions {
   std::string field = "text";              // JSONL
   std::string source_field, target_field;  // JSONL of pairs: both, instead of field
   size_t max_bytes = size_t{64} << 20;     // of a document or line; a longer one is an Error
+  // How the caller's user says `cut` and `field`, for hints; null: there is no way to say it.
+  const char *cut_option = nullptr, *field_option = nullptr;
 
   bool pairs() const { return format == DataFormat::tsv || (format == DataFormat::jsonl && !source_field.empty()); }
 };
@@ -29,6 +31,9 @@ struct SourceOptions {
 struct Document {
   std::string text;
   std::string target;  // of a pair
+  size_t file = 0;     // which of the files it is from
+  uint64_t line = 0;   // its first line there, from 1
+  double before = 0;   // the share of the file's bytes before it; 0 where the size is unknown (a pipe)
 };
 
 class LineReader;
@@ -62,7 +67,9 @@ class DocumentReader {
   size_t next_file_ = 0;
   std::unique_ptr<LineReader> reader_;
   std::string line_;
-  uint64_t first_line_ = 0;  // of the document being read
+  uint64_t first_line_ = 0;      // of the document being read
+  uint64_t first_byte_ = 0;      // in its file
+  std::vector<uint64_t> sizes_;  // of the files; 0: unknown
   uint64_t earlier_bytes_ = 0, total_bytes_ = 0, skipped_ = 0;
   uint64_t tsv_lines_ = 0, tsv_wrong_ = 0;
   std::string first_wrong_;  // place and problem of the first malformed TSV line

@@ -118,9 +118,9 @@ class Pairs : public TrainData {
               Hint("give some, or a smaller share for validation"));
     for (const PackedSplit* split : {&sides_.training(), &sides_.validation()}) {
       for (uint64_t entry = 0; context > 0 && entry < split->entries(); ++entry) {
-        QKV_CHECK(split->length(entry) < static_cast<uint64_t>(context), "pair ", entry / 2, " has a side of ",
-                  split->length(entry), " tokens but the model's context is ", context,
-                  Hint("leave long pairs out, or give the model a longer context (max_position_embeddings)"));
+        QKV_CHECK(split->length(entry) < static_cast<uint64_t>(context), "the prepared pair number ", entry / 2 + 1,
+                  " has a side of ", split->length(entry), " tokens but the model's context is ", context,
+                  Hint("start the run anew: pairs that are too long are left out, or cut with data.too_long=cut"));
       }
     }
   }
@@ -200,24 +200,31 @@ class Pairs : public TrainData {
   std::optional<PairBatches> validation_;
 };
 
-// Conversations, packed into micro-batches once; the order of the batches changes every epoch.
+// An older version kept conversations as they were.
+const std::filesystem::path& checked_chats(const std::filesystem::path& folder) {
+  QKV_CHECK(!std::filesystem::exists(folder / "chats.jsonl"), (folder / "chats.jsonl").string(),
+            ": an older version prepared this run, and this one keeps conversations as tokens",
+            Hint("go on with that version; or remove the run's folder prepared and resume with --from-scratch"));
+  return folder;
+}
+
+// Conversations, put into micro-batches once; the order of the batches changes every epoch.
 class Chats : public TrainData {
  public:
-  Chats(const Recipe& recipe, const std::filesystem::path& prepared)
+  Chats(const Recipe& recipe, const std::filesystem::path& folder)
       : recipe_(recipe), budget_(recipe.batch_tokens / recipe.micro_batches) {
-    const std::filesystem::path folder = prepared / "tokenizer";
-    const std::optional<ChatTemplate> how = ChatTemplate::load(folder);
-    if (!how) ChatTemplate::fail_missing(folder);
+    const Sides sides(checked_chats(folder));
     QKV_CHECK(recipe.sequence <= budget_, "a conversation may have ", recipe.sequence, " tokens but a micro-batch has ",
               budget_, Hint("raise batch_tokens, or lower sequence"));
-    const std::vector<Chat> chats = read_chats(prepared / "data" / "chats.jsonl", *how,
-                                               Tokenizer::load(folder).without_truncation(), recipe.sequence);
-    const auto validation = static_cast<size_t>(recipe.data.validation * static_cast<double>(chats.size()));
-    for (size_t i = 0; i < chats.size(); ++i) {
-      const bool held_out = i >= chats.size() - validation;
-      (held_out ? validation_tokens : train_tokens) += chats[i].ids.size();
-      add(held_out ? validation_ : train_, chats[i]);
+    for (const auto& [split, batches, tokens] : {std::tuple{&sides.training(), &train_, &train_tokens},
+                                                 {&sides.validation(), &validation_, &validation_tokens}}) {
+      *tokens = split->tokens();
+      for (uint64_t n = 0; n < split->documents(); ++n) add(*batches, chat_at(*split, n));
     }
+    int64_t answers = 0;
+    for (const TrainBatch& batch : validation_) answers += batch.counted;
+    bytes_per_token =
+        static_cast<double>(sides.validation().text_bytes()) / static_cast<double>(std::max<int64_t>(answers, 1));
   }
 
   TrainBatch micro_batch(int64_t step, int64_t micro) const override {
@@ -233,6 +240,9 @@ class Chats : public TrainData {
 
  private:
   void add(std::vector<TrainBatch>& batches, const Chat& chat) const {
+    QKV_CHECK(std::ssize(chat.ids) <= recipe_.sequence, "a prepared conversation has ", chat.ids.size(),
+              " tokens but the recipe's sequence is ", recipe_.sequence,
+              Hint("sequence may not become shorter than when the run was prepared"));
     if (batches.empty() || static_cast<int64_t>(batches.back().ids.size() + chat.ids.size()) > budget_) {
       batches.emplace_back();
     }
@@ -260,7 +270,7 @@ std::unique_ptr<TrainData> TrainData::open(const Recipe& recipe, const std::file
   QKV_CHECK(context == 0 || recipe.sequence <= context, "a sequence of ", recipe.sequence,
             " tokens is longer than the model's context of ", context,
             Hint("shorten it, or raise max_position_embeddings"));
-  if (recipe.objective == Recipe::Objective::chat) return std::make_unique<Chats>(recipe, prepared);
+  if (recipe.objective == Recipe::Objective::chat) return std::make_unique<Chats>(recipe, folder);
   QKV_CHECK(recipe.objective != Recipe::Objective::masked || roles.mask >= 0,
             "a masked model needs a mask token, but its tokenizer of ", roles.vocabulary, " tokens has none",
             Hint("name a mask_token in tokenizer_config.json"));

@@ -26,7 +26,8 @@ class TrainData {
   virtual TrainBatch validation_batch(int64_t i) const = 0;
 
   uint64_t train_tokens = 0, validation_tokens = 0;
-  double bytes_per_token = 0;  // of the validation text; converts nats per token to bits per byte
+  double bytes_per_token =
+      0;  // of the validation text (chats: of its answers); converts nats per token to bits per byte
 
   // Opens what prepare_run() wrote to `prepared`. An Error if a text is longer than `context`.
   static std::unique_ptr<TrainData> open(const Recipe& recipe, const std::filesystem::path& prepared,

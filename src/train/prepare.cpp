@@ -1,28 +1,29 @@
 #include "train/prepare.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_manifest.h"
-#include "base/function_ref.h"
+#include "base/log.h"
 #include "base/path.h"
 #include "base/printable.h"
-#include "base/progress.h"
+#include "data/chats.h"
 #include "data/dataset_pack.h"
 #include "data/dataset_tokenizer.h"
 #include "model/checkpoint/convert.h"
+#include "model/families/config_keys.h"
 #include "model/families/presets.h"
 #include "model/initialise.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/training/tokenizer_training.h"
-#include "text/unicode/utf8.h"
+#include "train/corpus.h"
 #include "train/optimizer.h"
 #include "train/prepared.h"
-#include "world/labels.h"
-#include "world/world.h"
 
 namespace qkv {
 namespace {
@@ -38,101 +39,6 @@ void write_text(const fs::path& path, std::string_view text) {
 
 std::string gigabytes(double bytes) {
   return fmt::format("{:.1f} GB", bytes / 1e9);
-}
-
-struct Corpus {
-  std::vector<std::string> train, validation;  // files; without validation files, a share of the training files
-  SourceOptions source;
-};
-
-// --- the corpus ------------------------------------------------------------------------------------------------------
-
-// An Error if so many stories and their tokens, about as many bytes again, cannot fit on the disk.
-void check_space(const fs::path& folder, int64_t stories, FunctionRef<std::string(int64_t index)> story) {
-  const int64_t looked_at = std::min<int64_t>(stories, 100);
-  size_t bytes = 0;
-  for (int64_t i = 0; i < looked_at; ++i) bytes += story(i).size();
-  const double each = static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(looked_at, 1));
-  const double need = 2 * each * static_cast<double>(stories);
-  const auto have = static_cast<double>(fs::space(folder).available);
-  QKV_CHECK(need <= have, stories, " stories and their tokens need about ", gigabytes(need), " but the disk of ",
-            folder.parent_path().parent_path().string(), " has ", gigabytes(have), " free",
-            Hint("set data.stories to less, or put the run on another disk"));
-}
-
-// Stories of the built-in world, one per line; or pairs of sentences. A story depends on its number alone, so all threads
-// make some and the file does not depend on how many there are.
-Corpus world_corpus(const Recipe& recipe, const fs::path& folder, ThreadPool& pool) {
-  const bool pairs = recipe.data.world == "pairs";
-  const fs::path path = folder / (pairs ? "world.tsv" : "world.txt");
-  const World world(recipe.seed, recipe.data.kinds);
-  const auto story = [&](int64_t i) {
-    const auto index = static_cast<uint64_t>(i);
-    if (pairs) return to_pairs(world.story(index));
-    const bool chinese = recipe.data.world == "zh" || (recipe.data.world == "both" && i % 2 == 1);
-    return world.text(index, chinese ? Language::chinese : Language::english) + '\n';
-  };
-  check_space(folder, recipe.data.stories, story);
-  Progress progress("writing stories", recipe.data.stories);
-  AtomicFile file(path);
-  constexpr int64_t kShare = 64;  // stories of one task
-  std::vector<std::string> shares(static_cast<size_t>(pool.threads()) * 16);
-  for (int64_t first = 0; first < recipe.data.stories;) {
-    const int64_t last = std::min(recipe.data.stories, first + std::ssize(shares) * kShare);
-    pool.run((last - first + kShare - 1) / kShare, [&](int64_t task, int) {
-      std::string& share = shares[static_cast<size_t>(task)];
-      share.clear();
-      const int64_t begin = first + task * kShare;
-      for (int64_t i = begin; i < std::min(last, begin + kShare); ++i) share += story(i);
-    });
-    for (int64_t at = first; at < last; at += kShare) {
-      file.write(std::as_bytes(std::span(shares[static_cast<size_t>((at - first) / kShare)])));
-    }
-    progress.update(first = last);
-  }
-  file.commit();
-  progress.finish();
-  return {.train = {path.string()},
-          .source = {.format = pairs ? DataFormat::tsv : DataFormat::text, .cut = DocumentCut::line}};
-}
-
-// The end of each file is for validation; the cut is at a character boundary.
-Corpus tail_corpus(const Recipe& recipe, const fs::path& folder, Corpus corpus) {
-  std::vector<std::string> train, validation;
-  for (const std::string& file : corpus.train) {
-    const std::string text = read_file(file, size_t{1} << 32);
-    QKV_CHECK(is_utf8(text), file, ": is not UTF-8", Hint("convert it first"));
-    auto cut = static_cast<size_t>(static_cast<double>(text.size()) * (1 - recipe.data.validation));
-    while (cut < text.size() && is_utf8_continuation(text[cut])) ++cut;
-    const std::string name = std::to_string(train.size());
-    for (const auto& [list, part, prefix] : {std::tuple{&train, std::string_view(text).substr(0, cut), "train-"},
-                                             {&validation, std::string_view(text).substr(cut), "validation-"}}) {
-      const fs::path path = folder / (prefix + name + ".txt");
-      write_text(path, part);
-      list->push_back(path.string());
-    }
-  }
-  corpus.train = std::move(train);
-  corpus.validation = std::move(validation);
-  return corpus;
-}
-
-Corpus corpus_of(const Recipe& recipe, const fs::path& folder, ThreadPool& pool) {
-  if (!recipe.data.world.empty()) return world_corpus(recipe, folder, pool);
-  Corpus corpus{.train = recipe.data.files, .validation = recipe.data.validation_files};
-  const std::string &format = recipe.data.format, &cut = recipe.data.document;
-  corpus.source.format = format == "tsv" ? DataFormat::tsv : format == "jsonl" ? DataFormat::jsonl : DataFormat::text;
-  corpus.source.cut = cut == "line" ? DocumentCut::line : cut == "file" ? DocumentCut::file : DocumentCut::blank_line;
-  for (const auto* files : {&corpus.train, &corpus.validation}) {
-    for (const std::string& file : *files) {
-      const PathKind kind = kind_of_path(file);
-      QKV_CHECK(kind != PathKind::absent, file, ": there is no such file", Hint("--data names the files to train on"));
-      QKV_CHECK(kind == PathKind::file, file, ": is a folder, a pipe or a device but must be a file",
-                Hint("texts to train on are read more than once: copy them to a file first"));
-      QKV_CHECK(!fs::is_empty(file), file, ": is empty", Hint("give a file with text in it"));
-    }
-  }
-  return recipe.data.tail ? tail_corpus(recipe, folder, std::move(corpus)) : corpus;
 }
 
 // --- the tokenizer ---------------------------------------------------------------------------------------------------
@@ -157,12 +63,27 @@ void train_tokenizer_into(const Recipe& recipe, const Corpus& corpus, const fs::
                              .files = {corpus.train.begin(), corpus.train.end()}};
   QKV_CHECK(kind == "char" || training.vocab > 0, "the tokenizer is to be trained but has no size",
             Hint("give tokenizer.vocab"));
+  QKV_CHECK(kind != "char" || training.vocab == 0, "tokenizer.vocab is ", training.vocab,
+            " but a tokenizer of characters has those of the text", Hint("leave it out"));
+  const std::string& pattern = recipe.tokenizer.pattern;
   if (kind == "bpe") {
-    training.pattern = pattern_by_name(recipe.tokenizer.pattern);
-    QKV_CHECK(training.pattern, "tokenizer.pattern is ", printable(recipe.tokenizer.pattern), ", which is not known",
-              Hint("see  qkv tokenizer train --help"));
+    training.pattern = pattern_by_name(pattern);
+    const std::string near = nearest_key(pattern, pattern_names());
+    QKV_CHECK(training.pattern, "tokenizer.pattern is ", printable(pattern), ", which is not known",
+              Hint(near.empty() ? "" : "did you mean '" + near + "'? ",
+                   fmt::format("The patterns are {}", fmt::join(pattern_names(), ", "))));
   }
-  write_text(folder / "tokenizer.json", train_tokenizer(training, pool).json);
+  QKV_CHECK(kind == "bpe" || pattern == Recipe::TokenizerSource().pattern, "tokenizer.pattern is ", printable(pattern),
+            " but a tokenizer of kind ", kind, " has none", Hint("leave it out, or train a BPE tokenizer"));
+  const TrainedTokenizer trained = train_tokenizer(training, pool);
+  if (trained.vocab < training.vocab) {
+    log_line(Log::warn, fmt::format("the tokenizer has {} tokens, not {}: the text has no more to offer", trained.vocab,
+                                    training.vocab));
+  }
+  if (trained.stray_bytes > 0) {
+    log_line(Log::warn, fmt::format("{} bytes were no UTF-8 and counted as U+FFFD", trained.stray_bytes));
+  }
+  write_text(folder / "tokenizer.json", trained.json);
   Json config{{"tokenizer_class", "PreTrainedTokenizerFast"}, {"eos_token", kEnd}, {"pad_token", kPad}};
   if (recipe.objective == Recipe::Objective::masked) config["mask_token"] = kMask;
   if (recipe.tokenizer.begin) config["bos_token"] = kBegin;
@@ -188,33 +109,57 @@ void copy_tokenizer(const fs::path& from, const fs::path& folder) {
 
 // --- token shards ----------------------------------------------------------------------------------------------------
 
-void pack_files(const PackOptions& options, const Tokenizer& tokenizer, ThreadPool& pool) {
+Packed pack_files(const PackOptions& options, const Tokenizer& tokenizer, ThreadPool& pool) {
   const DocumentTokens around = document_tokens(tokenizer);
   const auto encode = [&](std::string_view text, std::vector<int32_t>& ids) {
     ids = tokenizer.encode(text, {.add_specials = false, .read_specials = false});
   };
-  pack_dataset(options,
-               {.encode = encode,
-                .vocabulary = tokenizer.vocab_size(),
-                .fingerprint = fingerprint(tokenizer),
-                .begin_token = around.begin,
-                .end_token = around.end},
-               pool);
+  return pack_dataset(options,
+                      {.encode = encode,
+                       .vocabulary = tokenizer.vocab_size(),
+                       .fingerprint = fingerprint(tokenizer),
+                       .begin_token = around.begin,
+                       .end_token = around.end},
+                      pool);
 }
 
 // --- the config ------------------------------------------------------------------------------------------------------
 
-Json config_for(const Recipe& recipe, const Tokenizer& tokenizer) {
+// The recipe's model, with the keys of its preset.
+Json model_of(const Recipe& recipe) {
   Json config = recipe.model;
-  if (const auto preset = config.find("preset"); preset != config.end()) {
-    QKV_CHECK(preset->is_string(), "model.preset is ", preset->dump(), " but must be a name",
-              Hint("qkv info --help lists them"));
-    Json base = preset_config(preset->get<std::string>());
-    config.erase("preset");
-    base.merge_patch(config);
-    if (!recipe.model.contains("vocab_size")) base["vocab_size"] = tokenizer.vocab_size();
-    config = std::move(base);
+  const auto preset = config.find("preset");
+  if (preset == config.end()) return config;
+  QKV_CHECK(preset->is_string(), "model.preset is ", preset->dump(), " but must be a name",
+            Hint(fmt::format("presets are {}", fmt::join(preset_names(), ", "))));
+  Json base = preset_config(preset->get<std::string>());
+  config.erase("preset");
+  base.merge_patch(config);
+  if (!recipe.model.contains("vocab_size")) base.erase("vocab_size");
+  return base;
+}
+
+// The context, where the family reads it under this name and the recipe gives it under none.
+void add_context(Json& config, const Recipe& recipe) {
+  for (const char* key : {"max_position_embeddings", "n_positions", "n_ctx", "seq_length"}) {
+    if (config.contains(key)) return;
   }
+  constexpr const char* kContext = "max_position_embeddings";
+  Json with = config;
+  with[kContext] = recipe.sequence;
+  if (family_reads(with, "model", kContext)) config = std::move(with);
+}
+
+// A key that nobody reads is refused before anything is prepared.
+void check_model_keys(const Recipe& recipe) {
+  if (!recipe.from().empty()) return;
+  Json config = model_of(recipe);
+  add_context(config, recipe);
+  check_keys_of_new_model(config, "model");
+}
+
+Json config_for(const Recipe& recipe, const Tokenizer& tokenizer) {
+  Json config = model_of(recipe);
   if (!config.contains("vocab_size")) config["vocab_size"] = tokenizer.vocab_size();
   QKV_CHECK(config["vocab_size"].is_number_integer() && config["vocab_size"].get<int64_t>() >= tokenizer.vocab_size(),
             "the model's vocabulary has ", config["vocab_size"].dump(), " tokens but the tokenizer has ",
@@ -230,32 +175,71 @@ Json config_for(const Recipe& recipe, const Tokenizer& tokenizer) {
     role("decoder_start_token_id", named.pad);
     role("forced_eos_token_id", named.eos);
   }
-  if (!config.contains("max_position_embeddings")) config["max_position_embeddings"] = recipe.sequence;
+  add_context(config, recipe);
   return config;
 }
 
-void pack_corpus(const Recipe& recipe, const Corpus& corpus, const Tokenizer& tokenizer, const fs::path& folder,
-                 ThreadPool& pool) {
-  const bool own_validation = !corpus.validation.empty();
-  pack_files({.files = corpus.train,
-              .out = folder / "train",
-              .source = corpus.source,
-              .validation = own_validation ? 0 : recipe.data.validation,
-              .seed = recipe.seed},
-             tokenizer, pool);
-  if (!own_validation) return;
-  pack_files({.files = corpus.validation, .out = folder / "validation", .source = corpus.source}, tokenizer, pool);
+int64_t context_of(const Recipe& recipe, const Tokenizer& tokenizer) {
+  if (!recipe.from().empty()) return Checkpoint::open(recipe.from()).spec.context;
+  return read_spec(Config(config_for(recipe, tokenizer), "config.json")).context;
 }
 
-// Conversations are copied as they are; the chat template is applied when they are read.
-void pack_chats(const Corpus& corpus, const fs::path& folder) {
-  AtomicFile out(folder / "chats.jsonl");
-  for (const std::string& file : corpus.train) {
-    const std::string text = read_file(file, size_t{1} << 32);
-    out.write(std::as_bytes(std::span(text)));
-    if (!text.ends_with('\n')) out.write(std::as_bytes(std::span("\n", 1)));
+// What fits into the model and a micro-batch.
+TokenLimit limit_for(const Recipe& recipe, const Tokenizer& tokenizer) {
+  TokenLimit limit{.cut = recipe.data.cut_long};
+  if (recipe.objective == Recipe::Objective::chat) {
+    limit.side = static_cast<uint64_t>(recipe.sequence);
+  } else if (recipe.objective == Recipe::Objective::translate) {
+    const int64_t context = context_of(recipe, tokenizer);
+    if (context > 1) limit.side = static_cast<uint64_t>(context - 1);  // and the decoder's first token
+    limit.pair = static_cast<uint64_t>(recipe.batch_tokens / recipe.micro_batches);
   }
-  out.commit();
+  return limit;
+}
+
+void tell_too_long(const Packed& packed, const TokenLimit& limit) {
+  const char* what = name_of_documents(packed.manifest);
+  uint64_t all = packed.too_long;
+  for (const Split split : kSplits) all += packed.manifest.of(split).documents;
+  std::string most = fmt::format("{} tokens", limit.side);
+  if (limit.pair > 0) {
+    most = limit.side > 0 ? fmt::format("{} tokens on a side, {} in a micro-batch", limit.side, limit.pair)
+                          : fmt::format("{} tokens in a micro-batch", limit.pair);
+  }
+  if (packed.too_long > 0) {
+    log_line(Log::warn, fmt::format("{} of {} {} are too long and left out, over {}; the first is {}{}",
+                                    packed.too_long, all, what, most, packed.first_too_long,
+                                    limit.cut ? "" : " (data.too_long=cut keeps their beginning)"));
+  }
+  if (packed.cut > 0) {
+    log_line(Log::warn, fmt::format("{} of {} {} are too long and cut, over {}; the first is {}", packed.cut, all, what,
+                                    most, packed.first_too_long));
+  }
+}
+
+// The folder train, and validation where that has files of its own.
+void pack_corpus(const Recipe& recipe, const Corpus& corpus, const fs::path& root, ThreadPool& pool) {
+  const Tokenizer tokenizer = Tokenizer::load(root / "tokenizer").without_truncation();
+  const bool chat = recipe.objective == Recipe::Objective::chat, own_validation = !corpus.validation.empty();
+  std::optional<ChatTemplate> chat_template;
+  if (chat && !(chat_template = ChatTemplate::load(root / "tokenizer"))) {
+    ChatTemplate::fail_missing(recipe.tokenizer.load.empty() ? "a trained tokenizer" : recipe.tokenizer.load);
+  }
+  const auto pack = [&](const std::vector<std::string>& files, const char* name, const SourceOptions& source) {
+    const bool share = !own_validation && files == corpus.train;
+    const PackOptions options{.files = files,
+                              .out = root / "data" / name,
+                              .source = source,
+                              .validation = share ? recipe.data.validation : 0,
+                              .seed = recipe.seed,
+                              .tail = recipe.data.tail,
+                              .limit = limit_for(recipe, tokenizer),
+                              .validation_option = "data.validation"};
+    const Packed packed = chat ? pack_chats(options, *chat_template, tokenizer) : pack_files(options, tokenizer, pool);
+    tell_too_long(packed, options.limit);
+  };
+  pack(corpus.train, "train", corpus.source);
+  if (own_validation) pack(corpus.validation, "validation", corpus.validation_source);
 }
 
 // --- the model -------------------------------------------------------------------------------------------------------
@@ -284,10 +268,11 @@ void write_start(const Recipe& recipe, const Tokenizer& tokenizer, const fs::pat
 
 void prepare_run(const Recipe& recipe, const fs::path& folder, ThreadPool& pool, int64_t memory) {
   const std::string from = recipe.from();
-  for (const fs::path& needed : {fs::path(from), fs::path(recipe.tokenizer.load)}) {
-    QKV_CHECK(needed.empty() || is_there(needed), needed.string(), ": there is no such file or folder",
-              Hint("--from names a model, tokenizer.load a tokenizer"));
+  for (const auto& [needed, hint] : {std::pair{fs::path(from), "model.from names a model"},
+                                     {fs::path(recipe.tokenizer.load), "tokenizer.load names a tokenizer"}}) {
+    QKV_CHECK(needed.empty() || is_there(needed), needed.string(), ": there is no such file or folder", Hint(hint));
   }
+  check_model_keys(recipe);
   if (!from.empty()) Tokenizer::load(from);  // throws if it is missing
   AtomicFolder made(folder);
   const fs::path root = made.path(), corpus_folder = root / "corpus";
@@ -301,13 +286,8 @@ void prepare_run(const Recipe& recipe, const fs::path& folder, ThreadPool& pool,
     } else {
       train_tokenizer_into(recipe, corpus, root / "tokenizer", pool);
     }
-    const Tokenizer tokenizer = Tokenizer::load(root / "tokenizer").without_truncation();
-    if (recipe.objective == Recipe::Objective::chat) {
-      pack_chats(corpus, root / "data");
-    } else {
-      pack_corpus(recipe, corpus, tokenizer, root / "data", pool);
-    }
-    write_start(recipe, tokenizer, root / "start", pool, memory);
+    pack_corpus(recipe, corpus, root, pool);
+    write_start(recipe, Tokenizer::load(root / "tokenizer").without_truncation(), root / "start", pool, memory);
     fs::remove_all(corpus_folder);
   } catch (const fs::filesystem_error& e) {
     QKV_FAIL("cannot prepare ", folder.string(), ": ", e.what(), Hint("check the files named and the free space"));

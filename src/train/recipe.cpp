@@ -3,13 +3,56 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <set>
 
 #include "base/error.h"
 #include "base/printable.h"
 
 namespace qkv {
 namespace {
+
+// What other programs, or other objects of a recipe, call a key; empty: nothing does.
+std::string elsewhere(const std::string& key) {
+  static const std::vector<std::pair<const char*, std::vector<std::string_view>>> kNames{
+      {"schedule.peak", {"lr", "learning_rate", "max_lr", "peak"}},
+      {"schedule.last", {"min_lr", "final_lr", "last"}},
+      {"schedule.warmup", {"warmup", "warmup_steps", "warmup_iters", "num_warmup_steps"}},
+      {"schedule.decay", {"decay_steps", "lr_decay_iters"}},
+      {"schedule.kind", {"lr_scheduler_type", "scheduler"}},
+      {"optimizer.kind", {"optim"}},
+      {"optimizer.decay", {"weight_decay"}},
+      {"optimizer.clip", {"clip", "grad_clip", "max_grad_norm"}},
+      {"optimizer.beta1", {"beta1", "adam_beta1"}},
+      {"optimizer.beta2", {"beta2", "adam_beta2"}},
+      {"optimizer.eps", {"eps", "adam_epsilon"}},
+      {"optimizer.momentum", {"momentum"}},
+      {"steps", {"max_steps", "num_steps", "max_iters", "iterations", "epochs", "num_train_epochs"}},
+      {"batch_tokens", {"batch", "batch_size", "per_device_train_batch_size"}},
+      {"micro_batches", {"gradient_accumulation_steps", "grad_accum"}},
+      {"sequence", {"block_size", "seq_len", "max_length", "max_seq_length", "context"}},
+      {"precision", {"dtype", "bf16", "fp16"}},
+      {"recompute", {"gradient_checkpointing"}},
+      {"loss.smoothing", {"label_smoothing", "label_smoothing_factor", "smoothing"}},
+      {"loss.balance", {"router_aux_loss_coef"}},
+      {"tokenizer.vocab", {"vocab", "vocab_size"}},
+      {"data.files", {"files", "train_file", "train_files"}},
+      {"data.validation_files", {"validation_files", "validation_file", "eval_file"}},
+      {"data.validation", {"validation", "validation_split"}},
+      {"data.world", {"world"}},
+      {"data.stories", {"stories"}},
+      {"evaluate.every", {"eval_steps", "eval_interval", "eval_every"}},
+      {"evaluate.patience", {"patience", "early_stopping_patience"}},
+      {"evaluate.samples", {"samples"}},
+      {"evaluate.prompts", {"prompts"}},
+      {"checkpoint.every", {"save_steps", "save_every"}},
+      {"checkpoint.keep", {"keep", "save_total_limit"}},
+      {"model.hidden_size", {"hidden_size", "n_embd", "d_model"}},
+      {"model.num_hidden_layers", {"num_hidden_layers", "n_layer", "layers"}},
+      {"model.num_attention_heads", {"num_attention_heads", "n_head", "heads"}}};
+  for (const auto& [path, names] : kNames) {
+    if (std::find(names.begin(), names.end(), key) != names.end()) return path;
+  }
+  return {};
+}
 
 // One object of the recipe. Keys are read by name; a key that was never read is an Error.
 class Fields {
@@ -89,7 +132,8 @@ class Fields {
     for (const auto& [key, value] : json_.items()) {
       if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
       const std::vector<std::string_view> known(known_.begin(), known_.end());
-      const std::string near = nearest_key(key, known);
+      std::string near = elsewhere(key);
+      if (near.empty()) near = nearest_key(key, known);
       QKV_FAIL(where_, " has an unknown key ", printable(key), " with the value ", value.dump().substr(0, 60),
                near.empty() ? Hint("see docs/training.md") : Hint("did you mean '", near, "'?"));
     }
@@ -132,6 +176,7 @@ void read_data(Fields& f, Recipe::DataSource& d) {
   f.number("validation", d.validation, 0, 0.9);
   f.flag("tail", d.tail);
   f.texts("validation_files", d.validation_files);
+  f.word("too_long", d.cut_long, {"skip", "cut"});
 }
 
 bool one_of(const std::string& word, std::initializer_list<const char*> words) {
@@ -161,7 +206,7 @@ void check_together(const Recipe& r, const std::string& what) {
   QKV_CHECK(world != !r.data.files.empty(), what, ".data names ", world ? "the world and " : "neither the world nor ",
             r.data.files.size(), " files", Hint("give either \"world\" or \"files\" (or --data)"));
   QKV_CHECK(!world || one_of(r.data.world, {"en", "zh", "both", "pairs"}), what, ".data.world is ",
-            printable(r.data.world), " but must be en, zh, both or pairs", Hint("see  qkv world --help"));
+            printable(r.data.world), " but must be en, zh, both or pairs", Hint("see docs/world.md"));
   QKV_CHECK(one_of(r.data.format, {"text", "jsonl", "tsv"}) && one_of(r.data.document, {"blank", "line", "file"}), what,
             ".data is ", printable(r.data.format), " cut at ", printable(r.data.document),
             Hint("formats are text, jsonl and tsv; documents end at blank, line or file"));
@@ -178,6 +223,8 @@ void check_together(const Recipe& r, const std::string& what) {
   QKV_CHECK(!r.data.both_ways || (pairs && !r.data.reversed), what, ".data.both_ways is true but ",
             pairs ? "data.reversed names one direction" : "the data are not pairs",
             Hint("leave one of them out; both_ways is for pairs"));
+  QKV_CHECK(!r.data.cut_long || pairs || r.objective == Recipe::Objective::chat, what,
+            ".data.too_long is cut but texts are cut into windows anyway", Hint("it is for pairs and conversations"));
   QKV_CHECK(world || r.data.kinds.empty(), what, ".data.kinds names ", r.data.kinds.size(),
             " kinds of stories but the data are files", Hint("kinds are those of the built-in world"));
   validate(r.optimizer);
@@ -275,6 +322,7 @@ Json to_json(const Recipe& r) {
   if (r.data.stories > 0) data["stories"] = r.data.stories;
   if (!r.data.kinds.empty()) data["kinds"] = r.data.kinds;
   if (r.data.both_ways) data["both_ways"] = true;
+  if (r.data.cut_long) data["too_long"] = "cut";
   if (!r.data.files.empty()) data["files"] = r.data.files;
   return {{"name", r.name},
           {"about", r.about},
@@ -325,84 +373,6 @@ Recipe with_full_paths(Recipe r) {
     for (std::string& file : *files) file = full(file);
   }
   return r;
-}
-
-void set_value(Json& recipe, const std::string& assignment) {
-  const size_t equals = assignment.find('=');
-  QKV_CHECK(equals != std::string::npos && equals > 0, "--set ", printable(assignment), " has no value",
-            Hint("write it as  --set optimizer.decay=0.01"));
-  const std::string path = assignment.substr(0, equals), value = assignment.substr(equals + 1);
-  // The whole recipe may nest as deep as a file of one.
-  const auto parts = 1 + std::count(path.begin(), path.end(), '.');
-  const JsonLimits limits;
-  QKV_CHECK(parts < limits.depth, "--set ", printable(path), " has ", parts, " parts but a recipe nests at most ",
-            limits.depth, " levels deep", Hint("see docs/training.md"));
-  Json* at = &recipe;
-  for (size_t first = 0; first <= path.size();) {
-    const size_t dot = std::min(path.find('.', first), path.size());
-    QKV_CHECK(at->is_object() || at->is_null(), "--set ", printable(assignment), ": there is no object at ",
-              printable(path.substr(0, first)), Hint("see docs/training.md"));
-    at = &(*at)[path.substr(first, dot - first)];
-    first = dot + 1;
-  }
-  try {
-    *at = parse_json(value, "--set " + path, {.depth = limits.depth - static_cast<int>(parts)});
-  } catch (const Error&) {
-    if (value.find_first_of("[{\"") == 0) throw;
-    *at = value;
-  }
-}
-
-namespace {
-
-// A share of a million stories is too small for a file, which may be one document: then nothing would be held out.
-void leave_world(Json& data) {
-  constexpr double kHeldOut = 0.05;
-  const bool pairs = data["world"] == "pairs";
-  const Json held_out = data.value("validation", Json());
-  if (held_out.is_number() && held_out > 0 && held_out < kHeldOut) data["validation"] = kHeldOut;
-  if (pairs) data["format"] = "tsv";
-  if (!pairs) data["tail"] = true;
-  for (const char* of_world : {"world", "stories", "kinds"}) data.erase(of_world);
-}
-
-}  // namespace
-
-Json changed_recipe(Json recipe, const RecipeChanges& changes) {
-  const Json before = recipe;
-  const auto number = [](const Json& json, const char* path) {
-    const Json* at =
-        json.is_object() && json.contains(Json::json_pointer(path)) ? &json[Json::json_pointer(path)] : nullptr;
-    return at != nullptr && at->is_number_integer() ? at->get<int64_t>() : 0;
-  };
-  if (!changes.files.empty()) {
-    Json& data = recipe["data"];
-    if (data.is_object() && data.contains("world")) leave_world(data);
-    data["files"] = changes.files;
-  }
-  if (!changes.from.empty()) {
-    recipe.erase("tokenizer");  // the model's own
-    recipe["model"] = {{"from", changes.from}};
-  }
-  for (const std::string& assignment : changes.set) set_value(recipe, assignment);
-
-  const int64_t steps = number(recipe, "/steps"), planned = number(before, "/steps");
-  if (steps <= 0 || steps >= planned) return recipe;
-  int64_t room = steps;  // warm-up and decay follow one another
-  for (const char* key : {"warmup", "decay"}) {
-    const std::string path = std::string("/schedule/") + key, assigned = std::string("schedule.") + key + "=";
-    const bool set = std::any_of(changes.set.begin(), changes.set.end(), [&](const std::string& assignment) {
-      return assignment.starts_with(assigned) || assignment.starts_with("schedule=");
-    });
-    const int64_t was = number(recipe, path.c_str());
-    if (!set && was > 0) {
-      const auto share = static_cast<double>(was) / static_cast<double>(planned);
-      const auto now = std::max<int64_t>(std::llround(share * static_cast<double>(steps)), 1);
-      recipe[Json::json_pointer(path)] = std::clamp<int64_t>(now, 0, std::max<int64_t>(room, 0));
-    }
-    room -= number(recipe, path.c_str());
-  }
-  return recipe;
 }
 
 }  // namespace qkv

@@ -41,6 +41,7 @@ struct Recipe {
     std::vector<std::string> kinds;             // of stories of the world; empty: all
     double validation = 0.02;                   // share of the documents, by a hash of their text
     bool tail = false;                          // or the end of each file
+    bool cut_long = false;                      // what is too long is cut; otherwise it is left out
     std::vector<std::string> validation_files;  // or separate files
   };
   struct Evaluation {

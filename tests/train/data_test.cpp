@@ -204,19 +204,13 @@ TEST_F(Prepared, ChatsThatMakeNoSenseAreNamedByTheirLine) {
   const ChatTemplate how = *ChatTemplate::load(model);
   const Tokenizer tokenizer = Tokenizer::load(model);
   const auto read = [&](const std::string& line) {
-    return read_chats(write("bad.jsonl", "\n" + line + "\n"), how, tokenizer, 20);
+    Chat chat;
+    ChatReader({write("bad.jsonl", "\n" + line + "\n")}, how, tokenizer).next(chat);
   };
   expect_error([&] { read("{"); }, {"line 2"});
   expect_error([&] { read(R"({"messages": []})"); }, {"line 2"});
   expect_error([&] { read(R"({"messages": [{"role": "user"}]})"); }, {"line 2"});
   expect_error([&] { read(R"({"messages": [{"role": "user", "content": "alone"}]})"); }, {"line 2"});
-  const std::string longer(200, 'x');
-  expect_error(
-      [&] {
-        read(R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": ")" + longer +
-             "\"}]}");
-      },
-      {"line 2", "20"});
 }
 
 }  // namespace

@@ -35,7 +35,11 @@ Examples:
 
 struct PackCommand {
   std::string tokenizer, end_token, format = "text", document = "blank";
-  PackOptions options{.files = {}, .out = {}, .source = {}, .validation = 0.01};
+  PackOptions options{.files = {},
+                      .out = {},
+                      .source = {.cut_option = "--document", .field_option = "--field"},
+                      .validation = 0.01,
+                      .validation_option = "--split-validation"};
   bool json = false;
 };
 
@@ -96,8 +100,8 @@ void pack(PackCommand command) {
   std::cout << command.options.out.string() << ":\n";
   for (const Split split : kSplits) {
     const SplitInfo& info = manifest.of(split);
-    std::cout << fmt::format("  {:<11} {} {}, {} tokens", name_of(split), info.documents,
-                             manifest.pairs ? "pairs" : "documents", info.tokens);
+    std::cout << fmt::format("  {:<11} {} {}, {} tokens", name_of(split), info.documents, name_of_documents(manifest),
+                             info.tokens);
     if (info.tokens > 0) {
       std::cout << fmt::format(", {:.2f} bytes per token",
                                static_cast<double>(info.text_bytes) / static_cast<double>(info.tokens));

@@ -121,16 +121,17 @@ void stats(const DataStatsArguments& options) {
                               [&](uint64_t tokens) { progress.update(static_cast<int64_t>(tokens)); }));
     progress.finish();
   }
-  const char* kind = manifest.pairs ? "pairs" : "text";
+  const char* kind = name_of_kind(manifest);
+  const int64_t vocabulary = manifest.chats ? manifest.vocabulary / 2 : manifest.vocabulary;  // the tokenizer's
   if (options.json) {
-    Ordered out{{"kind", kind}, {"vocabulary", manifest.vocabulary}, {"tokenizer", manifest.tokenizer}};
+    Ordered out{{"kind", kind}, {"vocabulary", vocabulary}, {"tokenizer", manifest.tokenizer}};
     for (const Split split : kSplits) out[name_of(split)] = split_json(data, split, all[static_cast<size_t>(split)]);
     std::cout << json_text(out) << '\n';
     return;
   }
   std::cout << fmt::format("{}: {}, vocabulary {} in {} bytes per token, tokenizer {}\n\n", options.folder, kind,
-                           manifest.vocabulary, manifest.token_bytes, manifest.tokenizer.substr(0, 16));
-  std::cout << fmt::format("{:<11} {:>12} {:>14} {:>16} {:>8}\n", "", manifest.pairs ? "pairs" : "documents", "tokens",
+                           vocabulary, manifest.token_bytes, manifest.tokenizer.substr(0, 16));
+  std::cout << fmt::format("{:<11} {:>12} {:>14} {:>16} {:>8}\n", "", name_of_documents(manifest), "tokens",
                            "bytes per token", "shards");
   for (const Split which : kSplits) {
     const PackedSplit& split = data.of(which);

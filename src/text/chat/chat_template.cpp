@@ -105,7 +105,7 @@ std::optional<ChatTemplate> ChatTemplate::load(const fs::path& path) {
 
 void ChatTemplate::fail_missing(const fs::path& path) {
   QKV_FAIL(path.string(), ": the model has no chat template, so it was not trained to converse",
-           Hint("give it plain text to go on with, or put a chat_template.jinja beside the model"));
+           Hint("put a chat_template.jinja beside it, or train on plain text with objective causal"));
 }
 
 bool ChatTemplate::marks_answers() const {
