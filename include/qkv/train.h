@@ -25,7 +25,7 @@ struct TrainOptions {
   std::vector<std::string> data = {};  // files instead of the recipe's data
   std::string from = {};               // a model to start from
   std::vector<std::string> set = {};   // keys to change, as "schedule.warmup=20"
-  bool resume = false;                 // go on with the run in `out`, by its own recipe
+  bool resume = false;                 // go on with the run in `out`, by its own recipe and what `set` changes
   Device device = Device::automatic;
   int threads = 0;
   std::function<bool(const StepReport&)> on_step = {};  // after each; false saves and stops

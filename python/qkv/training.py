@@ -62,6 +62,7 @@ def train(
 
     `start` is a model to start from, `set` changes keys of the recipe: {"schedule.warmup": 20}. After each step on_step
     is told; False saves the run and stops it, and resume=True goes on. Ctrl-C and what a function raises do the same.
+    With resume=True `set` changes keys that do not concern what was prepared: {"steps": 4000}.
     """
     if set is not None and not isinstance(set, dict):
         raise TypeError(f"set is {set!r:.60} ({type(set).__name__}); give a dict, as {{'schedule.warmup': 20}}")

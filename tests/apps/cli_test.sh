@@ -469,6 +469,18 @@ expect 0 'shakespeare-char' train --list
   expect 0 'parameters' train world --plan --out "$made/run3" $small
   expect 2 'exists already' train world --out "$made/run2" $small
 }
+# Characters as tokens need nothing but --set; a sample has a heading and a mark before each line; --set while resuming.
+yes 'ab cd' | head -400 >"$made/lines.txt"
+tiny="--threads 1 --set tokenizer.train=char --set steps=2 --set sequence=32 --set batch_tokens=64 --set evaluate.samples=2
+  --set model.hidden_size=32 --set model.intermediate_size=64 --set model.num_hidden_layers=1"
+# shellcheck disable=SC2086
+sampled=$("$qkv" train text --data "$made/lines.txt" --out "$made/chars" $tiny 2>/dev/null)
+echo "$sampled" | grep -q '^step      2  a sample, 1 of 2:$' || { echo "train: a sample without its heading: $sampled"; failed=1; }
+echo "$sampled" | sed -n '/a sample, 1/,/^done/p' | grep -qvE '^(step|done|    \|)' && { echo "train: lines of a sample without a mark: $sampled"; failed=1; }
+expect 0 'done after 4 steps' train --resume --out "$made/chars" --set steps=4
+expect 2 'model.hidden_size: 16, was 32' train --resume --out "$made/chars" --set model.hidden_size=16
+expect 2 "did you mean 'num_hidden_layers'" train text --data "$made/lines.txt" --out "$made/none" --set model.num_hidden_layer=8
+[ ! -e "$made/none" ] || { echo 'train: a refused model left a folder'; failed=1; }
 # Cutting: what a head is worth, and a smaller model that every command takes.
 best="$made/跑/best" few="--data world --tokens 900 --window 32 --threads 1"
 # shellcheck disable=SC2086

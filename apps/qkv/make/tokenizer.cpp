@@ -95,13 +95,10 @@ void train_and_write(const TokenizerRequest& request) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
   if (request.json) {
-    nlohmann::ordered_json report{{"file", file.string()},
-                                  {"kind", request.kind},
-                                  {"vocab", trained.vocab},
-                                  {"bytes", trained.bytes},
-                                  {"distinct_words", trained.distinct_words},
-                                  {"threads", pool.threads()},
-                                  {"seconds", seconds}};
+    nlohmann::ordered_json report{{"file", file.string()},     {"kind", request.kind},
+                                  {"vocab", trained.vocab},    {"asked", request.vocab},
+                                  {"bytes", trained.bytes},    {"distinct_words", trained.distinct_words},
+                                  {"threads", pool.threads()}, {"seconds", seconds}};
     if (training.kind == TokenizerKind::unigram) report["stray_bytes"] = trained.stray_bytes;
     std::cout << json_text(report) << '\n';
     return;

@@ -27,6 +27,7 @@ Examples:
   qkv train translate --data en-de.tsv --out en-de          sentence pairs, source<TAB>target
   qkv train my-recipe.json --out run --set steps=2000 --set optimizer.kind=muon
   qkv train --resume --out run                              continue after Ctrl-C, a crash or a power cut
+  qkv train --resume --out run --set steps=4000             with more steps than it had
   qkv train fine-tune.json --from MODEL --data notes.txt --out tuned
   qkv train demo --watch --out my-run                       snapshots for qkv movie
   qkv train demo --serve --out my-run                       watch it learn in a browser
@@ -84,11 +85,9 @@ void train(const TrainArguments& options) {
             options.recipe, options.resume ? "' was given too" : "')", Hint("see  qkv train --help"));
   QKV_CHECK(options.resume || !options.from_scratch, "--from-scratch begins a run again, but there is no --resume",
             Hint("leave it out: a new run begins at its first step"));
-  for (const auto& [option, given] : {std::pair{"--set", !options.set.empty()},
-                                      {"--data", !options.data.empty()},
-                                      {"--from", !options.from.empty()}}) {
-    QKV_CHECK(!options.resume || !given, "--resume goes on with the run's own recipe, but ", option, " was given too",
-              Hint("change ", options.out, "/recipe.json: steps, schedule, checkpoint and the like may change"));
+  for (const auto& [option, given] : {std::pair{"--data", !options.data.empty()}, {"--from", !options.from.empty()}}) {
+    QKV_CHECK(!options.resume || !given, "--resume goes on with what the run was prepared from, but ", option,
+              " was given too", Hint("start another run; --set may change steps, schedule, checkpoint and the like"));
   }
   Comm& comm = world_comm();
   if (options.serve) {
@@ -112,6 +111,7 @@ void train(const TrainArguments& options) {
               .threads = options.compute.threads,
               .resume = options.resume,
               .from_scratch = options.from_scratch,
+              .set = options.resume ? options.set : std::vector<std::string>(),
               .dry = options.dry,
               .watch = options.watch,
               .stop = [&] { return interrupt.seen(); },
@@ -136,7 +136,8 @@ void add_train(Command app) {
                      "Text files, or TSV of sentence pairs, instead of the recipe's data");
   command.add_model("--from MODEL", options->from, "A model folder to start from: its weights, tokenizer and config");
   command.add_option("--set KEY=VALUE", options->set,
-                     "Change a key of the recipe, as schedule.warmup=20; may be repeated");
+                     "Change a key of the recipe, as schedule.warmup=20; may be repeated. With --resume: a key that "
+                     "does not change what was prepared, as steps=2000");
   command.add_flag("--resume", options->resume, "Continue the run in --out");
   command.add_flag("--from-scratch", options->from_scratch,
                    "With --resume: begin at step 0; what the run has is kept aside in RUN/before-1");

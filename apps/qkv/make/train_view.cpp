@@ -27,6 +27,17 @@ std::string labelled(const char* label, const std::string& text) {
   return all;
 }
 
+// Text that a model wrote or read, with a mark before each of its lines.
+std::string marked(const char* mark, std::string_view text) {
+  std::string all;
+  while (true) {
+    const size_t end = std::min(text.find_first_of("\n\r\v\f"), text.size());
+    all += fmt::format("    {} {}\n", mark, text.substr(0, end));
+    if (end == text.size()) return all;
+    text.remove_prefix(end + 1);
+  }
+}
+
 }  // namespace
 
 void TrainView::show_plan(const Start& start, const TrainPlan& plan) {
@@ -57,7 +68,8 @@ void TrainView::show_plan(const Start& start, const TrainPlan& plan) {
             << labelled("data", fmt::format("{} tokens to train on, {} to check with; {:.2f} epochs",
                                             start.data.train_tokens, start.data.validation_tokens, plan.epochs))
             << labelled("steps",
-                        fmt::format("{} of {} tokens in {} micro-batch{}; warm-up {}, decay {}", recipe.steps,
+                        fmt::format("{}{} of {} tokens in {} micro-batch{}; warm-up {}, decay {}",
+                                    start.done == 0 ? "" : fmt::format("{} done, of ", start.done), recipe.steps,
                                     recipe.batch_tokens, recipe.micro_batches, recipe.micro_batches == 1 ? "" : "es",
                                     recipe.schedule.warmup, recipe.schedule.decay))
             << labelled(
@@ -70,7 +82,7 @@ void TrainView::show_plan(const Start& start, const TrainPlan& plan) {
             << labelled("time", fmt::format("about {} if steps reach 40 % of a large matmul's {:.2f} TFLOP/s",
                                             duration(plan.seconds), best_product_ / 1e12));
   std::cout.flush();
-  progress_.emplace("training", recipe.steps);
+  progress_.emplace("training", recipe.steps, stderr, ProgressOptions{.first = start.done});
 }
 
 void TrainView::show_step(const StepReport& report, double rate) {
@@ -93,9 +105,13 @@ void TrainView::show_evaluation(const EvalResult& result, bool best) {
   std::cout.flush();
 }
 
-void TrainView::show_samples(const std::vector<std::string>& texts) {
+void TrainView::show_samples(int64_t step, const std::vector<std::string>& texts) {
   if (show_ == Show::json) return;
-  for (const std::string& text : texts) std::cout << "    | " << text << '\n';
+  for (size_t n = 0; n < texts.size(); ++n) {
+    const std::string number = texts.size() == 1 ? "" : fmt::format(", {} of {}", n + 1, texts.size());
+    std::cout << fmt::format("step {:>6}  a sample{}:\n", step, number) << marked("|", texts[n]);
+  }
+  std::cout.flush();
 }
 
 void TrainView::show_translations(const TranslationScore& score) {
@@ -103,7 +119,7 @@ void TrainView::show_translations(const TranslationScore& score) {
   std::cout << fmt::format("             BLEU {:.1f}  chrF {:.1f} on {} held-out lines, greedy\n", score.bleu,
                            score.chrf, score.lines);
   for (const auto& [source, translation] : score.examples) {
-    std::cout << "    | " << source << "\n    > " << translation << '\n';
+    std::cout << marked("|", source) << marked(">", translation);
   }
   std::cout.flush();
 }

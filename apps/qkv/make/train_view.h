@@ -19,7 +19,7 @@ class TrainView : public TrainScreen {
   void show_plan(const Start& start, const TrainPlan& plan) override;
   void show_step(const StepReport& report, double rate) override;
   void show_evaluation(const EvalResult& result, bool best) override;
-  void show_samples(const std::vector<std::string>& texts) override;
+  void show_samples(int64_t step, const std::vector<std::string>& texts) override;
   void show_translations(const TranslationScore& score) override;
   void show_end(StopReason end, const TrainCounters& counters, const std::filesystem::path& run) override;
   void show_watched(const WatchEnd& watched, const std::filesystem::path& run) override;

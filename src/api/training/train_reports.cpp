@@ -20,7 +20,7 @@ namespace {
 // The best rate of one large product in the run's precision: what steps are measured against. Nobody waits long for it.
 double measure_product(const Engine& engine, Precision precision) {
   constexpr int kMostRounds = 8;
-  constexpr double kLongEnough = 0.5;  // seconds
+  constexpr double kLongEnough = 0.5;                                     // seconds
   const int64_t size = engine.device().stream() == nullptr ? 768 : 4096;  // a launch takes as long as a small one
   Arena arena(engine.device());
   Context cx = engine.context(arena, precision);
@@ -100,7 +100,8 @@ TrainPlan TrainReports::plan(const Model& model, const Trainer::Memory& memory) 
   best_product_ = measure_product(engine_, recipe_.precision());
   TrainPlan plan{.memory = memory, .best_product = best_product_};
   for (const auto& [name, weight] : model.weights()) plan.parameters += weight.shape().count();
-  plan.seconds = trainer_.operations_per_step() * static_cast<double>(recipe_.steps) / (0.4 * best_product_);
+  const int64_t left = std::max<int64_t>(recipe_.steps - trainer_.counters().step, 0);
+  plan.seconds = trainer_.operations_per_step() * static_cast<double>(left) / (0.4 * best_product_);
   plan.epochs = static_cast<double>(recipe_.steps) * static_cast<double>(recipe_.batch_tokens) /
                 static_cast<double>(std::max<uint64_t>(data_.train_tokens, 1));
   return plan;

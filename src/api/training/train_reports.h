@@ -76,11 +76,12 @@ class TrainScreen {
     const Recipe& recipe;
     const Model& model;
     const TrainData& data;
+    int64_t done = 0;  // steps
   };
   virtual void show_plan(const Start&, const TrainPlan&) {}
   virtual void show_step(const StepReport&, double /*operations per second*/) {}
   virtual void show_evaluation(const EvalResult&, bool /*best*/) {}
-  virtual void show_samples(const std::vector<std::string>&) {}
+  virtual void show_samples(int64_t /*step*/, const std::vector<std::string>&) {}
   virtual void show_translations(const TranslationScore&) {}
   virtual void show_end(StopReason, const TrainCounters&, const std::filesystem::path& /*run*/) {}
   virtual void show_watched(const WatchEnd&, const std::filesystem::path& /*run*/) {}

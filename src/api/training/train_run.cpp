@@ -53,7 +53,8 @@ std::optional<StopReason> TrainRun::run() {
     try {
       reports_->check(*model_);
       if (options_.screen != nullptr) {
-        screen_->show_plan({*engine_, recipe_, *model_, *data_}, reports_->plan(*model_, memory_));
+        screen_->show_plan({*engine_, recipe_, *model_, *data_, trainer_->counters().step},
+                           reports_->plan(*model_, memory_));
       }
     } catch (...) {
       forget();
@@ -64,6 +65,7 @@ std::optional<StopReason> TrainRun::run() {
     forget();
     return std::nullopt;
   }
+  if (run_ && to_json(recipe_) != to_json(run_->recipe())) run_->set_recipe(recipe_);
   if (run_ && (recipe_.watch || WatchFolder::exists(run_->path()))) {
     watch_.emplace(run_->path(), *engine_, recipe_, *model_, *data_);
     watch_->on_snapshot = options_.observer.on_snapshot;
@@ -92,21 +94,31 @@ Recipe TrainRun::open_run() {
   if (comm_.rank() == 0) {
     if (options_.resume) {
       run_.emplace(RunFolder::open(options_.out));
-      DataParallel::check_ranks(comm_.size(), run_->recipe().micro_batches);
-      Recipe recipe = run_->recipe();
-      if (options_.watch && !options_.dry && !std::exchange(recipe.watch, true)) run_->set_recipe(recipe);
+      text = to_json(resumed_recipe()).dump();
     } else {
       Recipe recipe = with_full_paths(read_recipe(options_.recipe(), options_.named, comm_.size()));
       DataParallel::check_ranks(comm_.size(), recipe.micro_batches);
       recipe.watch |= options_.watch;
       run_.emplace(RunFolder::create(options_.out, recipe));
+      text = to_json(recipe).dump();
     }
-    text = to_json(run_->recipe()).dump();
   }
   const std::vector<std::byte> said = comm_.all_gather(std::as_bytes(std::span(text))).front();
   return read_recipe(
       parse_json(std::string_view(reinterpret_cast<const char*>(said.data()), said.size()), "recipe.json"),
       "recipe.json");
+}
+
+// The run's recipe with what is changed now; run() writes it once it is certain that the run goes on with it.
+Recipe TrainRun::resumed_recipe() const {
+  const std::string file = (fs::path(options_.out) / "recipe.json").string();
+  Recipe recipe = run_->recipe();
+  if (!options_.set.empty()) {
+    recipe = with_full_paths(read_recipe(changed_recipe(to_json(recipe), {.set = options_.set}), file));
+  }
+  DataParallel::check_ranks(comm_.size(), recipe.micro_batches);
+  recipe.watch |= options_.watch;
+  return recipe;
 }
 
 // An Error of several ranks is thrown by the first of them; the others wait for it to end the job.
@@ -207,6 +219,9 @@ void TrainRun::go_on() {
     log_line(Log::info, fmt::format("beginning at step 0; what was there is in {}", run_->set_aside().string()));
   } else if (run_ && !options_.from_scratch) {
     found = run_->load_newest(*model_, trainer_->optimizer(), trainer_->counters());
+    const int64_t done = trainer_->counters().step;
+    QKV_CHECK(done <= recipe_.steps, options_.out, " has done ", done, " steps but its recipe has ", recipe_.steps,
+              Hint("give it more: --set steps=", done + 100, ", or begin again with --from-scratch"));
   }
   found = comm_.all_gather(std::as_bytes(std::span(&found, 1))).front().front() != std::byte{0};
   if (found && !run_) {
@@ -225,12 +240,14 @@ void TrainRun::tell(const StepReport& report) {
 }
 
 void TrainRun::tell(const EvalResult& result, bool best) {
-  screen_->show_evaluation(result, best);
-  run_->log(log_line(result));
-  run_->scalars(result.step, {{"val_loss", result.loss}, {"bits_per_byte", result.bits_per_byte}});
-  if (options_.observer.on_evaluation) options_.observer.on_evaluation(result, best);
+  if (result.counted > 0) {  // something is held out
+    screen_->show_evaluation(result, best);
+    run_->log(log_line(result));
+    run_->scalars(result.step, {{"val_loss", result.loss}, {"bits_per_byte", result.bits_per_byte}});
+    if (options_.observer.on_evaluation) options_.observer.on_evaluation(result, best);
+  }
   const std::vector<std::string> samples = reports_->samples(*model_);
-  screen_->show_samples(samples);
+  screen_->show_samples(result.step, samples);
   for (const std::string& sample : samples) run_->text_sample(result.step, sample);
   if (options_.observer.on_samples && !samples.empty()) options_.observer.on_samples(samples);
   if (const std::optional<TranslationScore> score = reports_->translations(*model_)) {

@@ -10,8 +10,8 @@
 #include "api/training/train_reports.h"
 #include "api/training/train_watch.h"
 #include "dist/comm.h"
-#include "open/open_model.h"
 #include "model/checkpoint/checkpoint.h"
+#include "open/open_model.h"
 #include "train/run_folder.h"
 
 namespace qkv {
@@ -31,6 +31,7 @@ struct TrainRunOptions {
   kernels::DeviceChoice device = kernels::DeviceChoice::automatic;
   int threads = 0;
   bool resume = false, from_scratch = false;  // go on with a run; from its first step
+  std::vector<std::string> set = {};          // keys to change in the recipe of a run that goes on
   bool dry = false, watch = false;
   std::function<bool()> stop = {};  // asked between steps; true saves and stops
   TrainScreen* screen = nullptr;
@@ -49,6 +50,7 @@ class TrainRun {
 
  private:
   Recipe open_run();
+  Recipe resumed_recipe() const;
   void set_up();
   void prepare();
   void open_prepared();

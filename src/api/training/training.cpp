@@ -41,6 +41,9 @@ Trained train(const TrainOptions& options) {
             options.resume ? "a run that goes on has its own recipe, but one was given: "
                            : "neither a recipe nor a run to resume was named",
             options.recipe, Hint("give one of the two"));
+  QKV_CHECK(!options.resume || (options.data.empty() && options.from.empty()), "a run that goes on has its own ",
+            options.data.empty() ? "model to start from, but another was given: " : "data, but others were given: ",
+            options.data.empty() ? options.from : options.data.front(), Hint("leave it out, or start another run"));
   const ProgressSilence quiet;  // on_step says how far it is
   bool stop = false;
   int64_t steps = 0;
@@ -62,6 +65,7 @@ Trained train(const TrainOptions& options) {
                 .device = inner_options({.device = options.device}).device,
                 .threads = options.threads,
                 .resume = options.resume,
+                .set = options.resume ? options.set : std::vector<std::string>(),
                 .stop = [&] { return stop; },
                 .observer = observer},
                self_comm());

@@ -60,9 +60,13 @@ void TrainingJob::hear(const std::string& line) {
   if (said.contains("ended")) ended_ = said["ended"].get<std::string>();
 }
 
+// Again where it was written since: a run that goes on may have more steps now.
 void TrainingJob::read_recipe() {
-  if (steps_ > 0 || !is_there(run_ / "recipe.json")) return;
+  std::error_code absent;
+  const fs::file_time_type written = fs::last_write_time(run_ / "recipe.json", absent);
+  if (absent || written == recipe_written_) return;
   const Json recipe = parse_json(read_file(run_ / "recipe.json", kLargestRecipe), "recipe.json");
+  recipe_written_ = written;
   steps_ = recipe.value("steps", int64_t{0});
   name_ = recipe.value("name", std::string());
   about_ = knobs_of(recipe);

@@ -45,6 +45,7 @@ class TrainingJob : public Job {
   bool kept_;  // the folder stays when the server ends
   OrderedJson about_ = OrderedJson::object();
   std::string name_;
+  std::filesystem::file_time_type recipe_written_ = std::filesystem::file_time_type::min();  // when it was read
   int64_t steps_ = 0, step_ = 0;
   std::optional<double> parameters_;
   std::string ended_;  // as the command said it
