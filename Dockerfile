@@ -6,6 +6,6 @@ RUN /qkv/qkv package
 
 FROM debian:12-slim
 COPY --from=build /qkv/build/release/qkv_*.deb /tmp/
-RUN apt-get update && apt-get install -y --no-install-recommends /tmp/qkv_*.deb && rm -rf /tmp/*.deb /var/lib/apt/lists/*
+RUN apt-get update && apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends /tmp/qkv_*.deb && rm -rf /tmp/*.deb /var/lib/apt/lists/*
 ENTRYPOINT ["qkv"]
 CMD ["help"]

@@ -120,7 +120,7 @@ def maps(options, folder):
             candidates[f"torch {precision}"] = lambda run=torch_gpt2(folder, dtype): run(ids)
         print("torch", torch.__version__)
     except ImportError:
-        print("torch is not installed: apt-get install python3-torch")
+        print("torch is not installed: apt-get -o DPkg::Lock::Timeout=300 install python3-torch")
     print(f"T = {options.tokens}, {options.threads} threads, {options.rounds} rounds, load {os.getloadavg()[0]:.1f}")
     times = rounds_of(candidates, options.rounds)
     for name, all in times.items():
