@@ -1,12 +1,25 @@
-# One interface target carries every flag of our own code; see docs/architecture.md, "Flags".
+# One interface target carries every flag of our own code; see docs/architecture.md, "Errors, flags, build".
+option(QKV_WERROR "warnings are errors, as .ci/run has them; off for everybody else, whose compiler may know new ones" OFF)
 add_library(qkv_flags INTERFACE)
 target_include_directories(qkv_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
-target_compile_options(qkv_flags INTERFACE
-  -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
-  -Wno-missing-field-initializers            # structs with designated initialisers: what is not named keeps its default
-  # GCC 12 sees overlaps and overruns inside std::string that are not there (GCC bug 105651 and kin), depending on what
-  # was inlined; the sanitizers look for the real ones.
-  -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds -Wno-alloc-size-larger-than
+
+# A project that has qkv as a folder of its own cannot act on our warnings and does not see them.
+set(warnings "")
+if(PROJECT_IS_TOP_LEVEL OR QKV_WERROR)
+  set(warnings -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+    -Wno-missing-field-initializers)           # structs with designated initialisers: what is not named keeps its default
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # GCC 12 sees overlaps and overruns inside std::string that are not there (GCC bug 105651 and kin), depending on what
+    # was inlined; the sanitizers look for the real ones.
+    list(APPEND warnings -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds
+      -Wno-alloc-size-larger-than)
+  endif()
+endif()
+if(QKV_WERROR)
+  list(APPEND warnings -Werror)
+endif()
+
+target_compile_options(qkv_flags INTERFACE ${warnings}
   -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=   # error texts name src/..., not the builder's folders
   -ffp-contract=off                          # a*b+c rounds the same way in every build; kernels say fma where they mean it
   -fstack-protector-strong

@@ -14,6 +14,10 @@ function(qkv_cpu_has out)
   set(${out} ${has} PARENT_SCOPE)
 endfunction()
 
+# Behind the flags of all: for Clang the last one counts.
+set_source_files_properties(src/kernels/cpu/isa/isa_kernels.cpp src/kernels/cpu/isa/int_isa_kernels.cpp PROPERTIES
+  COMPILE_OPTIONS "-Wno-psabi;-Wno-unused-function")
+
 # qkv_isa_object(NAME ISA FLAG...): the inner loops of src/kernels/cpu/isa/NAME_kernels.cpp for one instruction set, into
 # qkv_kernels.
 function(qkv_isa_object name isa)
@@ -23,7 +27,7 @@ function(qkv_isa_object name isa)
   if(NOT isa STREQUAL "plain")  # the same C++, or intrinsics
     qkv_unsanitized(${target} undefined)
   endif()
-  target_compile_options(${target} PRIVATE ${ARGN} -Wno-psabi -Wno-unused-function)
+  target_compile_options(${target} PRIVATE ${ARGN})
   target_compile_definitions(${target} PRIVATE QKV_ISA_KERNELS=${isa}_${name} QKV_ISA_LABEL="${isa}")
   target_sources(qkv_kernels PRIVATE $<TARGET_OBJECTS:${target}>)
 endfunction()
@@ -33,6 +37,10 @@ function(qkv_isa_kernels)
   set(avx2 -mavx2 -mfma)
   set(avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
   set(avx512bf16 ${avx512} -mavx512bf16)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 17)
+    # This pass of LLVM 16 crashes on a number in all lanes that is cast to bf16:  (__m512bh)_mm512_set1_epi32(pair)
+    list(APPEND avx512bf16 "SHELL:-mllvm -disable-vector-combine")
+  endif()
   set(avx512vnni ${avx512} -mavx512vnni)
   set(amx ${avx512} -mamx-tile -mamx-bf16)
   set(amx_int ${avx512vnni} -mamx-tile -mamx-int8)

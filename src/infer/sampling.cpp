@@ -234,16 +234,16 @@ bool takes_highest(const Sampling& sampling) {
 }
 
 void validate(const Sampling& s, int64_t vocabulary) {
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  constexpr int64_t kMaxCount = std::numeric_limits<int32_t>::max();
   check_field("temperature", s.temperature, {0, 100}, "0 is greedy, 1 the model's own distribution");
-  check_field("top_k", s.top_k, {0, kMost}, "0 keeps all tokens");
+  check_field("top_k", s.top_k, {0, kMaxCount}, "0 keeps all tokens");
   check_field("top_p", s.top_p, {0, 1}, "1 keeps all tokens");
   check_field("min_p", s.min_p, {0, 1}, "0 keeps all tokens");
   check_field("typical_p", s.typical_p, {0, 1}, "1 keeps all tokens");
   check_field("repetition_penalty", s.repetition_penalty, {0.01, 100}, "1 is none, more than 1 repeats less");
   check_field("presence_penalty", s.presence_penalty, {-2, 2}, "0 is none, more than 0 repeats less");
   check_field("frequency_penalty", s.frequency_penalty, {-2, 2}, "0 is none, more than 0 repeats less");
-  check_field("no_repeat_ngram", s.no_repeat_ngram, {0, kMost}, "0 lets everything repeat");
+  check_field("no_repeat_ngram", s.no_repeat_ngram, {0, kMaxCount}, "0 lets everything repeat");
   check_field("alternatives", s.alternatives, {-1, kMostAlternatives}, "-1 asks for none");
   check_field("the number of entries of logit_bias", s.logit_bias.size(), {0, kMostBiases},
               "bias the tokens that matter");

@@ -3,7 +3,7 @@
 namespace qkv {
 
 TextRequest text_request(const TextChoices& chosen, const GenerationDefaults& defaults) {
-  constexpr double kNever = -100;
+  constexpr double kBannedBias = -100;
   TextRequest request;
   SessionOptions& options = request.options;
   Sampling& s = options.sampling;
@@ -20,7 +20,7 @@ TextRequest text_request(const TextChoices& chosen, const GenerationDefaults& de
   s.presence_penalty = chosen.presence_penalty.value_or(s.presence_penalty);
   s.frequency_penalty = chosen.frequency_penalty.value_or(s.frequency_penalty);
   s.no_repeat_ngram = chosen.no_repeat_ngram.value_or(defaults.no_repeat_ngram);
-  for (const int32_t id : defaults.banned) s.logit_bias[id] = kNever;
+  for (const int32_t id : defaults.banned) s.logit_bias[id] = kBannedBias;
   for (const auto& [id, value] : chosen.logit_bias) s.logit_bias[id] = value;
   s.seed = chosen.seed;
   options.max_new = choose(chosen.max_new, defaults.max_new_tokens, int64_t{0});

@@ -1,5 +1,6 @@
 #include "model/torch_modules.h"
 
+#include "base/printable.h"
 #include "io/safetensors_folder.h"
 #include "io/stored_type.h"
 #include "model/checkpoint/checkpoint.h"
@@ -10,11 +11,11 @@ namespace {
 using File = TensorFileOf<SafetensorsFolder>;
 
 // A matrix of the file; torch's Linear keeps [out, in].
-const StoredTensor& matrix(const File& file, const std::string& name) {
+const StoredTensor& matrix(const File& file, std::string_view name) {
   const StoredTensor* tensor = file.find(name);
-  QKV_CHECK(tensor != nullptr, file.name(), ": has no tensor '", name, "'",
+  QKV_CHECK(tensor != nullptr, file.name(), ": has no tensor ", printable(name),
             Hint("this is not the state dict of the module, or its names start with a prefix"));
-  QKV_CHECK(tensor->shape.size() == 2 && tensor->shape[1] > 0, file.name(), ": tensor '", name, "' is ",
+  QKV_CHECK(tensor->shape.size() == 2 && tensor->shape[1] > 0, file.name(), ": tensor ", printable(name), " is ",
             shape_text(tensor->shape), " but must be a matrix", Hint("this is not the state dict of the module"));
   return *tensor;
 }

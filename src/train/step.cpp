@@ -27,7 +27,7 @@ class Stopwatch {
 class LossList {
  public:
   LossList(Device& device, DType dtype, size_t micro_batches)
-      : numbers_(device, dtype, {2 * static_cast<int64_t>(micro_batches)}) {}
+      : numbers_(device, dtype, 2 * static_cast<int64_t>(micro_batches)) {}
   void keep(Context& cx, size_t micro_batch, const BatchLoss& loss) const {
     const auto at = 2 * static_cast<int64_t>(micro_batch);
     const Tensor all(numbers_, shape()), balance = all.slice(0, at + 1, 1);

@@ -42,7 +42,7 @@ TokenizerVerdict verify_tokenizer(const Tokenizer& tokenizer, JsonText vectors, 
     const std::string where = std::string(what) + ": [" + std::to_string(i) + "]";
     const Json json = parse_json(element, where);
     const JsonNode test(json, where);
-    const std::string& text = test.at("text").string();
+    const std::string text = test.at("text").string();
     const std::vector<int32_t> ids = tokenizer.encode(text, {.add_specials = false});
     bool equal = true;
     for (const auto& [field, expected] : test.json().items()) {

@@ -41,14 +41,14 @@ const TokenSet& Constraint::allowed() {
 
 void Constraint::mask(std::span<float> logits) {
   const TokenSet& set = allowed();
-  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
   for (size_t first = 0; first < logits.size(); first += 64) {
     const uint64_t word = first < set.size() ? set.words()[first / 64] : 0;
     const std::span<float> some = logits.subspan(first, std::min<size_t>(64, logits.size() - first));
     if (word == 0) {
-      std::fill(some.begin(), some.end(), kNever);
+      std::fill(some.begin(), some.end(), kMinusInfinity);
     } else if (~word != 0) {
-      for (size_t i = 0; i < some.size(); ++i) some[i] = (word >> i & 1) != 0 ? some[i] : kNever;
+      for (size_t i = 0; i < some.size(); ++i) some[i] = (word >> i & 1) != 0 ? some[i] : kMinusInfinity;
     }
   }
 }

@@ -55,7 +55,7 @@ class Counter {
       for (const auto& [place, parts] : layers_) {
         if (place.first != which) continue;
         const auto at = std::find_if(s_.groups.begin() + begin, s_.groups.end(),
-                                     [&](const LayerGroup& group) { return group.parts == parts; });
+                                     [&parts = parts](const LayerGroup& group) { return group.parts == parts; });
         if (at != s_.groups.end()) {
           at->layers.push_back(place.second);
           continue;

@@ -82,7 +82,7 @@ std::span<const Family* const> all_families() {
   return kFamilies;
 }
 
-const Family& family_of(const std::string& model_type, const std::string& what) {
+const Family& family_of(std::string_view model_type, std::string_view what) {
   std::vector<std::string_view> known;
   for (const Family* family : kFamilies) {
     if (model_type == family->name) return *family;
@@ -90,7 +90,7 @@ const Family& family_of(const std::string& model_type, const std::string& what) 
   }
   std::string near = nearest_key(model_type, known);
   for (const std::string_view name : known) {  // gemma3, llama4: the text part has a name of its own
-    if (name.starts_with(model_type + "_")) near = name;
+    if (name.starts_with(std::string(model_type) + "_")) near = name;
   }
   QKV_FAIL(what, ": model_type is ", printable(model_type), ", a family that is not known",
            Hint(near.empty() ? "" : "the nearest known is " + near + "; ",

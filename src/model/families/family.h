@@ -19,7 +19,7 @@ struct Family {
 };
 
 std::span<const Family* const> all_families();
-const Family& family_of(const std::string& model_type, const std::string& what);  // an Error that names the nearest
+const Family& family_of(std::string_view model_type, std::string_view what);  // an Error that names the nearest
 
 // Reads and validates. Cut heads and experts are in qkv's own keys, see docs/add-a-family.md.
 ModelSpec read_spec(const Config& config);

@@ -53,7 +53,7 @@ Json config_of(const Gguf& gguf, std::span<const StoredTensor> entries) {
     if (facts.arch() == architecture.name) {
       gguf_configs::refuse_unknown_maths(facts);
       Json config = architecture.config(facts);
-      config["architectures"] = {family_of(config["model_type"], gguf.name()).architecture};
+      config["architectures"] = {family_of(config["model_type"].get<std::string>(), gguf.name()).architecture};
       return config;
     }
     known += (known.empty() ? "" : ", ") + std::string(architecture.name);

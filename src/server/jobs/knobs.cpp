@@ -67,7 +67,8 @@ std::vector<std::string> turned_knobs(const Json& recipe, const Fields& asked) {
     made.push_back(assignment(knob.path, *value));
   }
   if (const std::optional<std::string> language = asked.word("language", {"en", "zh", "both"})) {
-    if (*language != now["language"]) made.push_back("data.world=" + *language);
+    if (!now.contains("language") || *language != now["language"].get<std::string>())
+      made.push_back("data.world=" + *language);
   }
   const auto width = now["width"].get<int64_t>(), heads = now["heads"].get<int64_t>(),
              steps = now["steps"].get<int64_t>(), before = number_at(recipe, "/model/hidden_size");

@@ -100,7 +100,7 @@ HttpResponse page_decode(PageParts& page, const Fields& fields) {
                                          .positions = room(prompt + steps),
                                          .sources = room(std::ssize(asked.text.source)),
                                          .probe = probe.get()});
-  const std::vector<int32_t>& ends = end_tokens({}, model.spec());
+  const std::vector<int32_t> ends = end_tokens({}, model.spec());
   Decoder warm(asked, runner, false);  // touches the weights and the pages, so that the first pass is as fast as others
   warm.step(ids);
   warm.end();

@@ -70,6 +70,14 @@ struct Tokenizer::Impl {
 
   // --- encoding ------------------------------------------------------------------------------------------------------
 
+  // Says which added tokens of a text the options allow.
+  static auto reader(const TextPiece& all, const EncodeOptions& options) {
+    return [&all, &options](const AddedToken& token, size_t begin, size_t end) {
+      if (token.special && !options.read_specials) return false;
+      return !options.may_read || (*options.may_read)(token.id, all.origin[begin].begin, all.origin[end - 1].end);
+    };
+  }
+
   // Visits the added tokens found in the text and the pieces for the model, in order.
   template <class OnToken, class OnPiece>
   void walk(const TextPiece& all, const EncodeOptions& options, OnToken on_token, OnPiece on_piece) const {
@@ -95,14 +103,6 @@ struct Tokenizer::Impl {
       if (!parts.pre_tokenizer) return on_piece(piece);
       parts.pre_tokenizer->split(piece, on_piece);
     });
-  }
-
-  // Says which added tokens of a text the options allow.
-  static auto reader(const TextPiece& all, const EncodeOptions& options) {
-    return [&all, &options](const AddedToken& token, size_t begin, size_t end) {
-      if (token.special && !options.read_specials) return false;
-      return !options.may_read || (*options.may_read)(token.id, all.origin[begin].begin, all.origin[end - 1].end);
-    };
   }
 
   // Calls on_tokens with parts of the piece and their tokens. The model may have added tokens in its own vocabulary:

@@ -44,7 +44,11 @@ QKV_INLINE __m512i high_halves(__m512i q) {
 }
 template <int Bits>
 QKV_INLINE __m512i words_down(__m512i q) {
-  return Bits > 0 ? _mm512_srli_epi16(q, Bits > 0 ? Bits : 0) : _mm512_slli_epi16(q, Bits < 0 ? -Bits : 0);
+  if constexpr (Bits > 0) {
+    return _mm512_srli_epi16(q, Bits);
+  } else {
+    return _mm512_slli_epi16(q, -Bits);
+  }
 }
 
 // Addresses of sixteen rows: only four pointers, to save registers.

@@ -68,7 +68,8 @@ struct IntTiles {
           }
           k += 4;
         };
-        for (const int64_t part_end = k + shape.part; k < part_end; w += kLine) {
+        const int64_t part_end = k + shape.part;
+        while (k < part_end) {
           Ints lines[unsigned{Panels}], bytes[unsigned{Panels}];
           for (int p = 0; p < Panels; ++p) lines[p] = load_words(w + p * stride);
           if constexpr (L == Layout::q4) {
@@ -79,6 +80,7 @@ struct IntTiles {
           } else {
             four_columns(lines);
           }
+          w += kLine;
         }
         for (int p = 0; p < Panels; ++p) {
           if constexpr (Subscales) {
