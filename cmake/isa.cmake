@@ -48,7 +48,7 @@ function(qkv_isa_kernels)
   set(isas plain)
   set(int_isas plain)
   if(NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
-  elseif(QKV_ISAS STREQUAL "all")
+  elseif(QKV_ISAS STREQUAL "all" OR NOT EXISTS /proc/cpuinfo)  # which a chroot may not have: nothing says what this CPU is
     list(APPEND isas avx2 avx512 avx512bf16 amx)
     list(APPEND int_isas avx2 avx512vnni amx)
   else()

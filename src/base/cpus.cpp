@@ -105,6 +105,10 @@ void for_each_cgroup(const std::filesystem::path& root, std::string_view control
                      FunctionRef<void(const std::filesystem::path& folder, bool v2)> f) {
   const std::string groups = read_or_empty(root / "proc/self/cgroup");
   const std::string mounts = read_or_empty(root / "proc/self/mountinfo");
+  if (groups.empty() && mounts.empty()) {  // no /proc: where containers and namespaces have their own group
+    f(root / "sys/fs/cgroup", true);
+    f(root / "sys/fs/cgroup" / controller, false);
+  }
   for (const CgroupFolder& cgroup : find_cgroups(groups, mounts, controller)) {
     const std::filesystem::path mount = root / std::filesystem::path(cgroup.mount).relative_path();
     std::string group = cgroup.group;

@@ -36,7 +36,7 @@ struct CgroupFolder {
 std::vector<CgroupFolder> find_cgroups(std::string_view proc_self_cgroup, std::string_view proc_self_mountinfo,
                                        std::string_view controller = "cpu");
 
-// Calls f(folder, v2) for our group and each of its parents; each may set a limit.
+// Calls f(folder, v2) for our group and each of its parents; each may set a limit. Without /proc for the root that is seen.
 void for_each_cgroup(const std::filesystem::path& root, std::string_view controller,
                      FunctionRef<void(const std::filesystem::path& folder, bool v2)> f);
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,7 +21,7 @@
 namespace qkv {
 namespace {
 
-constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max() / 2;  // callers add to it
 
 // The number after `word` in a file of "word number" lines; without a word, the file is one number.
 std::optional<int64_t> number_in(const std::filesystem::path& path, std::string_view word) {
@@ -50,16 +51,30 @@ int64_t address_limit() {
   return static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, kNoLimit));
 }
 
+// The most that was resident so far.
+int64_t peak_resident() {
+  rusage usage{};
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? int64_t{usage.ru_maxrss} << 10 : 0;
+}
+
+// Memory of the machine without our own, for where /proc is not mounted (chroots, sandboxes). The system call does not say
+// how much of the rest holds cached files, which count as free, so all of it does.
+int64_t left_of_machine() {
+  struct sysinfo info {};
+  if (::sysinfo(&info) != 0) return kNoLimit;
+  return std::max<int64_t>(static_cast<int64_t>(info.totalram) * info.mem_unit - peak_resident(), 0);
+}
+
 // Free address space, if it is limited.
 int64_t left_of_addresses(const std::filesystem::path& root) {
   const int64_t limit = address_limit();
   if (limit == kNoLimit) return kNoLimit;
-  const int64_t used = number_in(root / "proc/self/status", "VmSize:").value_or(0) << 10;
-  return std::max<int64_t>(limit - used, 0);
+  const auto used = number_in(root / "proc/self/status", "VmSize:");
+  return std::max<int64_t>(limit - (used ? *used << 10 : peak_resident()), 0);
 }
 
 struct Used {
-  int64_t addresses = 0, resident = 0;
+  int64_t addresses = 0, resident = 0;  // without /proc no addresses, and the most that was resident
 };
 std::atomic<int64_t> addresses_at_failure{0}, resident_at_failure{0};
 
@@ -73,6 +88,7 @@ Used used_now() {
   Used pages;  // "total resident ..."
   const auto total = std::from_chars(text.data(), end, pages.addresses);
   if (total.ec == std::errc() && total.ptr < end) std::from_chars(total.ptr + 1, end, pages.resident);
+  if (pages.resident == 0) return {.resident = peak_resident()};
   const int64_t page = ::sysconf(_SC_PAGESIZE);
   return {pages.addresses * page, pages.resident * page};
 }
@@ -100,8 +116,9 @@ std::string memory_text() {
                   std::max(now.resident, resident_at_failure.load())};
   const int64_t limit = address_limit();
   if (limit != kNoLimit) {
+    const int64_t known = std::max(used.addresses, used.resident);
     return fmt::format("the address space is limited to {} (ulimit -v), of which {} were in use", mebibytes(limit),
-                       mebibytes(used.addresses));
+                       mebibytes(known));
   }
   const int64_t left = available_memory();
   return fmt::format("{} were in use{}", mebibytes(used.resident),
@@ -110,7 +127,7 @@ std::string memory_text() {
 
 int64_t available_memory(const std::filesystem::path& root) {
   const auto free = number_in(root / "proc/meminfo", "MemAvailable:");
-  int64_t left = std::min(free ? *free << 10 : kNoLimit, left_of_addresses(root));
+  int64_t left = std::min(free ? *free << 10 : left_of_machine(), left_of_addresses(root));
   for_each_cgroup(root, "memory",
                   [&](const std::filesystem::path& folder, bool v2) { left = std::min(left, left_in(folder, v2)); });
   return left;

@@ -8,7 +8,8 @@
 namespace qkv {
 
 // The minimum of free memory, cgroup limits and the limit on the address space. Cached files count as free. Reads below
-// root, so that tests can provide their own files; a missing file means no limit.
+// root, so that tests can provide their own files; a missing file means no limit. Without /proc the kernel is asked, which
+// does not tell cached files from used memory: all memory but our own counts as free.
 int64_t available_memory(const std::filesystem::path& root = "/");
 
 // From here on a failed allocation notes how much was in use, before bad_alloc unwinds the stack and frees it.

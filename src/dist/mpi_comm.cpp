@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/program_path.h"
 #include "dist/comm.h"
 #include "dist/mpi_module.h"
 
@@ -160,9 +161,7 @@ int launched_ranks() {
 
 // The module lies beside the program. It and MPI stay loaded until the program ends.
 const MpiFunctions* load_mpi(std::string& why) {
-  std::error_code failed;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failed);
-  void* library = ::dlopen((program.parent_path() / kMpiModule).c_str(), RTLD_NOW | RTLD_GLOBAL);
+  void* library = ::dlopen((program_path().parent_path() / kMpiModule).c_str(), RTLD_NOW | RTLD_GLOBAL);
   void* functions = library == nullptr ? nullptr : ::dlsym(library, kMpiSymbol);
   if (functions == nullptr) why = ::dlerror();
   return static_cast<const MpiFunctions*>(functions);

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "base/printable.h"
+#include "base/program_path.h"
 #include "model/checkpoint/convert.h"
 
 namespace qkv {
@@ -36,12 +37,12 @@ constexpr BuiltinModel kBuiltinModels[] = {
 
 // The folder of what this code is a part of: the program, or libqkv.so in someone else's.
 fs::path own_folder() {
-  std::error_code failed;
-  const fs::path program = fs::read_symlink("/proc/self/exe", failed);
+  const fs::path program = program_path();
   Dl_info own = {}, started = {};  // of a program, dladdr knows only what it was called as
   if (dladdr(&kBuiltinModels, &own) == 0 || own.dli_fname == nullptr) return program.parent_path();
   const bool known = dladdr(reinterpret_cast<const void*>(getauxval(AT_ENTRY)), &started) != 0;
   if (known && started.dli_fbase == own.dli_fbase) return program.parent_path();
+  std::error_code failed;
   const fs::path library = fs::canonical(own.dli_fname, failed);
   return failed ? program.parent_path() : library.parent_path();
 }
@@ -49,7 +50,10 @@ fs::path own_folder() {
 // The folder of all of them. QKV_MODELS is for tests and packagers.
 fs::path models_folder() {
   if (const char* said = std::getenv("QKV_MODELS"); said != nullptr && *said != '\0') return said;
-  const fs::path own = own_folder();  // PREFIX/bin, PREFIX/lib, PREFIX/lib/x86_64-linux-gnu; build/PRESET/bin or lib
+  const fs::path own = own_folder();
+  QKV_CHECK(!own.empty(), "the models that ship lie beside the program, but the system does not say where that is",
+            Hint("mount /proc, or set QKV_MODELS to their folder"));
+  // PREFIX/bin, PREFIX/lib, PREFIX/lib/x86_64-linux-gnu; build/PRESET/bin or lib
   for (const fs::path& prefix : {own.parent_path(), own.parent_path().parent_path()}) {
     const fs::path installed = prefix / "share" / "qkv" / "models";
     if (is_folder(installed)) return installed;

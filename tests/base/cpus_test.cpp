@@ -102,6 +102,15 @@ TEST(Cpus, OldControlGroupsCountToo) {
   EXPECT_EQ(cpu_quota(root.path()), 4);
 }
 
+TEST(Cpus, WithoutProcTheGroupThatIsSeenCounts) {
+  const TempFolder root, old;
+  root.write("sys/fs/cgroup/cpu.max", "150000 100000\n");
+  EXPECT_EQ(cpu_quota(root.path()), 2);
+  old.write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "350000\n");
+  old.write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cpu_quota(old.path()), 4);
+}
+
 TEST(Cpus, ASystemWithoutControlGroupsHasNoQuota) {
   const TempFolder root;
   EXPECT_EQ(cpu_quota(root.path()), std::nullopt);

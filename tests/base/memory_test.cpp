@@ -1,6 +1,9 @@
 #include "base/memory.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <limits>
 
 #include "base/temp_folder.h"
 
@@ -37,6 +40,29 @@ TEST(AvailableMemory, OldControlGroupsAreReadToo) {
   root.write("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "400000\n");
   root.write("sys/fs/cgroup/memory/job/memory.stat", "total_inactive_file 50000\n");
   EXPECT_EQ(available_memory(root.path()), 150000);
+}
+
+// Where /proc is not mounted, as in a chroot.
+TEST(AvailableMemory, WithoutProcIsTheMachinesWithoutOurOwn) {
+  const TempFolder root;
+  const int64_t machine = ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGESIZE), left = available_memory(root.path());
+  EXPECT_LT(left, machine);
+  EXPECT_GT(left, machine / 2) << "this test needs little";
+}
+
+TEST(AvailableMemory, WithoutProcIsOfTheGroupThatIsSeen) {
+  const TempFolder root, old;
+  root.write("sys/fs/cgroup/memory.max", "1000000\n");
+  root.write("sys/fs/cgroup/memory.current", "300000\n");
+  EXPECT_EQ(available_memory(root.path()), 700000);
+  old.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "500000\n");
+  old.write("sys/fs/cgroup/memory/memory.usage_in_bytes", "400000\n");
+  EXPECT_EQ(available_memory(old.path()), 100000);
+}
+
+// Callers add what a model holds already.
+TEST(AvailableMemory, CanBeAddedTo) {
+  EXPECT_LE(available_memory(), std::numeric_limits<int64_t>::max() / 2);
 }
 
 TEST(AvailableMemory, OfThisMachineIsSomething) {

@@ -117,6 +117,28 @@ while [ "$size" -le "$most" ]; do
 done
 [ "$met" = 1 ] || bad "no limit on the address space was ever met"
 
+# --- no /proc, as in a chroot --------------------------------------------------------------------------------------------
+without_proc() { unshare -rm sh -c 'mount -t tmpfs none /proc && [ ! -e /proc/self ] && shift && exec "$@"' sh - "$@"; }
+if without_proc true 2>/dev/null; then
+  # Where the program stands without QKV_MODELS; a copy, because the models of the tree are looked for from build/PRESET/bin.
+  mkdir -p "$folder/prefix/bin" "$folder/prefix/share/qkv/models"
+  cp "$qkv" "$folder/prefix/bin"
+  cp -r "$golden/../../models/world-2l" "$folder/prefix/share/qkv/models"
+  for start in "$folder/prefix/bin/qkv" ./qkv; do
+    out=$(cd "$folder/prefix/bin" && without_proc "$start" run world-2l 'Mia has a cat.' --max-new 4 --threads 2 2>&1) ||
+      bad "$start without /proc: exit $?: $out"
+  done
+  printf '{"model_type": "llama", "vocab_size": 100, "hidden_size": 256, "intermediate_size": 64, "num_hidden_layers": 4,
+    "num_attention_heads": 4, "max_position_embeddings": 1000000000}' >"$folder/long.json"
+  "$qkv" new --spec "$folder/long.json" --seed 1 --out "$folder/long" >/dev/null || bad 'no model of a long context'
+  out=$(without_proc "$qkv" run "$folder/long" --ids '1 2' --context 1000000000 --max-new 1 --threads 2 2>&1)
+  got=$?
+  free=$(printf '%s\n' "$out" | sed -n 's/.*but \([0-9]*\)\.[0-9]* GiB are free.*/\1/p')
+  [ "$got" = 2 ] && [ "${free:-0}" -gt 0 ] && [ "$free" -lt 100000 ] || bad "memory without /proc: exit $got: $out"
+else
+  echo 'no namespaces of mounts here: what is done without /proc is not tested'
+fi
+
 # --- a model that is shortened while it is in use --------------------------------------------------------------------
 shorten() {  # shorten FILE PROCESS INPUT TEXT: once PROCESS has mapped FILE, cuts it and sends TEXT into INPUT
   tries=0

@@ -4,14 +4,18 @@
 #include <filesystem>
 
 #include "api/training/recipes.h"
+#include "base/error.h"
+#include "base/program_path.h"
 #include "server/jobs/knobs.h"
 
 namespace qkv::app {
 
 server::JobOptions page_jobs(const ComputeOptions& compute, const std::string& runs) {
-  server::JobOptions options{.program = std::filesystem::read_symlink("/proc/self/exe").string(),
-                             .arguments = {"--device", compute.device_name},
-                             .runs = runs};
+  const std::filesystem::path program = program_path();
+  QKV_CHECK(!program.empty(),
+            "trainings of the page are started with this program, but the system does not say where it is",
+            Hint("mount /proc"));
+  server::JobOptions options{.program = program.string(), .arguments = {"--device", compute.device_name}, .runs = runs};
   if (compute.threads > 0) {
     options.arguments.insert(options.arguments.end(), {"--threads", std::to_string(compute.threads)});
   }
