@@ -19,15 +19,8 @@ target_include_directories(qkv_shared INTERFACE $<BUILD_INTERFACE:${PROJECT_SOUR
 add_library(qkv::qkv ALIAS qkv_shared)  # for a project that has qkv as a folder of its own
 target_compile_features(qkv_shared INTERFACE cxx_std_20)
 
-# cmake --install DIR --component library, once qkv_shared is built (./qkv package): headers, the library, and how
-# find_package(qkv) and pkg-config find them.
-install(TARGETS qkv_shared EXPORT qkv LIBRARY COMPONENT library NAMELINK_COMPONENT library OPTIONAL)
-install(DIRECTORY include/qkv DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library FILES_MATCHING PATTERN "*.h")
-install(EXPORT qkv NAMESPACE qkv:: FILE qkvTargets.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/qkv COMPONENT library)
 configure_package_config_file(cmake/qkvConfig.cmake.in qkvConfig.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/qkv)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/qkvConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/qkvConfig.cmake ${PROJECT_BINARY_DIR}/qkvConfigVersion.cmake
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/qkv COMPONENT library)
 configure_file(cmake/qkv.pc.in qkv.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/qkv.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
+add_subdirectory(cmake/install_library)

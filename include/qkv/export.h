@@ -1,6 +1,10 @@
 // What the shared library shows, and the version its names carry.
 #pragma once
 
+#if !defined(__cplusplus) || __cplusplus < 201709L
+#error "the C++ headers of qkv need C++20: compile with -std=c++20 (qkv/c.h is plain C)"
+#endif
+
 #define QKV_VERSION_MAJOR 0
 #define QKV_VERSION_MINOR 1
 #define QKV_VERSION_PATCH 0

@@ -24,6 +24,8 @@ foreign_symbols() {
   grep -v -E '^(qkv_[a-z_]+|QKV_0|qkv::v1::.*|(qkv::(Error::Error\(.*)|(typeinfo|typeinfo name|vtable) for qkv::(Error|ClosedError|BusyError)))$'
 }
 
+printf '#include <qkv/qkv.h>\n' | ${CXX:-c++} -std=c++17 -fsyntax-only -I"$prefix/include" -x c++ - 2>&1 | grep -q 'need C++20' ||
+  fail 'nobody says that the headers need C++20'
 found=$(check_headers "$prefix/include" 2>&1) || :
 [ -z "$found" ] || fail "$found"
 shown=$(nm -DC --defined-only "$lib/libqkv.so" | cut -c20- | sed 's/@@.*//' | foreign_symbols) || :
