@@ -43,7 +43,7 @@ struct Generated {
   std::vector<Token> tokens = {};
   Ended ended = Ended::not_yet;
   std::string stop = {};                         // the stop string that ended it, if one did
-  std::string error = {};                        // if it failed
+  std::string error = {}, hint = {};             // if it failed: what, and what to do
   int64_t prompt_tokens = 0, cached_tokens = 0;  // cached: of the prompt, known from an earlier text and not read again
   double read_seconds = 0, write_seconds = 0;    // of the prompt; from the first token to the last
 };

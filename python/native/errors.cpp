@@ -1,4 +1,6 @@
 // qkv::Error becomes the exception of the same name in qkv/errors.py.
+#include <stdexcept>
+
 #include "bindings.h"
 
 namespace qkv_python {
@@ -27,6 +29,11 @@ void add_errors() {
       } catch (py::error_already_set& other) {  // as when the interpreter ends
         other.restore();
       }
+    } catch (const std::length_error&) {
+      raise({qkv::Error::Kind::input,
+             "out of memory: asked for more than any machine has",
+             "one of the numbers given is far too large: a size, a length or a count",
+             {__FILE__, __LINE__}});
     }
   });
 }

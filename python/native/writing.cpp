@@ -38,8 +38,7 @@ py::dict made_of(const qkv::Generated& made) {
 
 qkv::Generated checked(qkv::Generated made) {
   if (made.ended == qkv::Ended::failed) {
-    throw qkv::Error(qkv::Error::Kind::input, "writing failed: " + made.error, "qkv verify and qkv info may say more",
-                     {__FILE__, __LINE__});
+    throw qkv::Error(qkv::Error::Kind::input, "writing failed: " + made.error, made.hint, {__FILE__, __LINE__});
   }
   return made;
 }

@@ -141,6 +141,8 @@ QKV_C_API char* qkv_decode(qkv_model* model, const int32_t* ids, size_t count) {
   return guarded<char*>(nullptr, [&] {
     check_given(model, "model");
     if (count > 0) check_given(ids, "ids");
+    QKV_CHECK(count <= PTRDIFF_MAX / sizeof(int32_t), "count is ", count, " but no memory holds so many ids",
+              qkv::Hint("give the number of ids; a negative number reads as a large one"));
     return c_text(model->model.tokenizer().decode({ids, count}));
   });
 }
@@ -171,7 +173,7 @@ QKV_C_API const char* qkv_next(qkv_text* text) {
     std::optional<Piece> piece = text->text.next();
     if (!piece) {
       const Generated made = text->text.result();
-      QKV_CHECK(made.ended != Ended::failed, "writing failed: ", made.error);
+      QKV_CHECK(made.ended != Ended::failed, "writing failed: ", made.error, qkv::Hint(made.hint));
       return nullptr;
     }
     text->piece = std::move(piece->text);

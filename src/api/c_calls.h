@@ -7,8 +7,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <string>
 
+#include "base/environment.h"
 #include "base/error.h"
 
 namespace qkv::v1 {
@@ -21,6 +23,8 @@ inline LastError& last_error() {
   return error;
 }
 
+inline constexpr const char* kOurMistake = "this is a mistake of the library: report it with what was called";
+
 inline void keep_error() noexcept {
   try {
     LastError& kept = last_error();
@@ -28,12 +32,11 @@ inline void keep_error() noexcept {
       throw;
     } catch (const Error& error) {
       kept = {error.message(), error.hint()};
-    } catch (const std::bad_alloc&) {
-      kept = {"there is not enough memory", ""};
     } catch (const std::exception& error) {
-      kept = {error.what(), ""};
+      const std::optional<Error> known = environment_error(error);
+      kept = known ? LastError{known->message(), known->hint()} : LastError{error.what(), kOurMistake};
     } catch (...) {
-      kept = {"something was thrown that is no error", ""};
+      kept = {"something was thrown that is no error", kOurMistake};
     }
     if (kept.message.empty()) kept.message = "unknown";
   } catch (...) {  // no memory for the message

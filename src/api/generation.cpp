@@ -35,6 +35,7 @@ void finish(Generated& so_far, const WrittenText& written) {
   so_far.ended = written.ended;
   so_far.stop = written.stop;
   so_far.error = written.error;
+  so_far.hint = written.hint;
   so_far.prompt_tokens = written.prompt_tokens;
   so_far.cached_tokens = written.cached_tokens;
   so_far.read_seconds = written.prefill_seconds;
@@ -190,7 +191,7 @@ Generated Model::generate(const Text& prompt, const GenerateOptions& options, co
     if (!wanted) text.cancel();
   }
   Generated made = text.result();
-  QKV_CHECK(made.ended != Ended::failed, "writing failed: ", made.error, Hint("qkv verify and qkv info may say more"));
+  QKV_CHECK(made.ended != Ended::failed, "writing failed: ", made.error, Hint(made.hint));
   return made;
 }
 

@@ -57,8 +57,8 @@ std::optional<Error> environment_error(const std::exception& failure) {
     return of_environment("out of memory: " + memory_text(), kMemoryHint);
   }
   if (dynamic_cast<const std::length_error*>(&failure) != nullptr) {
-    return of_environment("out of memory: asked for more than any machine has (" + std::string(failure.what()) + ")",
-                          kMemoryHint);
+    return of_environment("out of memory: asked for more than any machine has",
+                          "one of the numbers given is far too large: a size, a length or a count");
   }
   return std::nullopt;
 }

@@ -7,6 +7,11 @@
 #include "core/shape.h"
 
 namespace qkv {
+namespace {
+
+constexpr const char* kTooLarge = "no memory holds so many bytes: one of the sizes is wrong";
+
+}  // namespace
 
 const char* name_of(DType t) {
   switch (t) {
@@ -64,7 +69,7 @@ int64_t Format::bytes_for(const Shape& shape) const {
   int64_t panels = (shape[-2] + kPanelRows - 1) / kPanelRows, bytes = 0;
   for (int axis = 0; axis + 2 < shape.rank(); ++axis) panels *= shape[axis];  // at most the count of elements
   QKV_CHECK(!__builtin_mul_overflow(panels, layout.bytes(), &bytes), "a tensor ", shape, " of ", *this,
-            " does not fit in 64-bit byte counts");
+            " does not fit in 64-bit byte counts", Hint(kTooLarge));
   return bytes;
 }
 
@@ -76,7 +81,7 @@ int64_t Format::bytes_for(int64_t elements) const {
             Hint("use a width that is a multiple of the block, or a plain dtype"));
   int64_t bytes = 0;
   QKV_CHECK(!__builtin_mul_overflow(elements / block_elements(), block_bytes(), &bytes), "a tensor of ", elements,
-            " elements of ", *this, " does not fit in 64-bit byte counts");
+            " elements of ", *this, " does not fit in 64-bit byte counts", Hint(kTooLarge));
   return bytes;
 }
 

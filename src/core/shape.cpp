@@ -15,9 +15,10 @@ Shape::Shape(std::span<const int64_t> dims) {
   std::copy(dims.begin(), dims.end(), dims_.begin());
   int64_t count = 1;
   for (const int64_t d : dims) {
-    QKV_CHECK(d >= 0, "a dimension is ", d, " in ", *this, " but must be 0 or more");
+    QKV_CHECK(d >= 0, "a dimension is ", d, " in ", *this, " but must be 0 or more", Hint("sizes count from 0"));
     // Checked even if one dimension is 0: views replace single dimensions.
-    QKV_CHECK(d == 0 || !__builtin_mul_overflow(count, d, &count), "the elements of ", *this, " do not fit in 64 bits");
+    QKV_CHECK(d == 0 || !__builtin_mul_overflow(count, d, &count), "the elements of ", *this, " do not fit in 64 bits",
+              Hint("no memory holds so many numbers: one of the sizes is wrong"));
   }
 }
 
@@ -39,7 +40,8 @@ bool Shape::operator==(const Shape& other) const {
 
 size_t Shape::index(int axis) const {
   const int i = axis < 0 ? axis + rank_ : axis;
-  QKV_CHECK(i >= 0 && i < rank_, "axis ", axis, " does not exist in ", *this);
+  QKV_CHECK(i >= 0 && i < rank_, "axis ", axis, " does not exist in ", *this,
+            Hint("axes count from 0, or from -1 at the end"));
   return static_cast<size_t>(i);
 }
 

@@ -253,7 +253,7 @@ void Scheduler::run_pass() {
     result =
         runner_.pass(parts, greedy ? Runner::Wanted::highest : Runner::Wanted::logits, is_watched ? &probe : nullptr);
   } catch (const Error& error) {
-    for (Job* job : in_pass) job->session.end(Ended::failed, error.what());
+    for (Job* job : in_pass) job->session.fail(error);
     return;
   }
   ++counts_.passes;
@@ -269,7 +269,7 @@ void Scheduler::run_pass() {
       chosen[n] = result.highest.empty() ? session.take(result.logits.subspan(first * vocabulary, count * vocabulary))
                                          : session.take_highest(result.highest.subspan(first, count));
     } catch (const Error& error) {
-      session.end(Ended::failed, error.what());
+      session.fail(error);
     }
   };
   if (result.highest.empty()) {

@@ -81,7 +81,8 @@ Session::Session(Session&& other) noexcept
       constraint_(std::move(other.constraint_)),
       waiting_(std::move(other.waiting_)),
       ended_(other.ended_),
-      error_(std::move(other.error_)) {}
+      error_(std::move(other.error_)),
+      hint_(std::move(other.hint_)) {}
 
 Session::~Session() {
   if (is_open()) runner_->end(sequence_);
@@ -187,9 +188,14 @@ std::vector<Choice> Session::take_rows(bool any, FunctionRef<Choice(int64_t row)
   return chosen;
 }
 
-void Session::end(Ended why, std::string error) {
-  if (ended_ == Ended::not_yet || why == Ended::failed) ended_ = why;
-  error_ = std::move(error);
+void Session::end(Ended why) {
+  if (ended_ == Ended::not_yet) ended_ = why;
+}
+
+void Session::fail(const Error& why) {
+  ended_ = Ended::failed;
+  error_ = why.message();
+  hint_ = why.hint().empty() ? "qkv verify and qkv info may say more" : why.hint();
 }
 
 std::optional<Choice> Session::next() {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "base/error.h"
 #include "base/function_ref.h"
 #include "infer/grammar/constraint.h"
 #include "infer/ngram_draft.h"
@@ -56,7 +57,8 @@ class Session {
   const SessionOptions& options() const { return options_; }
   int32_t request() const { return request_; }
   Ended ended() const { return ended_; }
-  const std::string& error() const { return error_; }
+  const std::string& error() const { return error_; }  // if it failed: what, and what to do
+  const std::string& hint() const { return hint_; }
 
   // --- step by step ---
 
@@ -79,7 +81,8 @@ class Session {
   // The same of the first highest logit of each row, where that is all it looks at.
   bool takes_highest() const { return !constraint_ && qkv::takes_highest(options_.sampling); }
   std::vector<Choice> take_highest(std::span<const int32_t> ids);
-  void end(Ended why, std::string error = "");
+  void end(Ended why);
+  void fail(const Error& why);
   // Hands its sequence over; the caller has to end it.
   Runner::Sequence release();
 
@@ -109,7 +112,7 @@ class Session {
   std::optional<Constraint> constraint_;
   std::vector<Choice> waiting_;  // chosen in one pass, returned one by one by next()
   Ended ended_ = Ended::not_yet;
-  std::string error_;
+  std::string error_, hint_;
 };
 
 }  // namespace qkv

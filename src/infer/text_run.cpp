@@ -52,6 +52,7 @@ class TextStream {
     written_.cached_tokens = session.cached();
     written_.ended = unwanted_ ? Ended::cancelled : written_.stop.empty() ? session.ended() : Ended::stopped;
     written_.error = session.error();
+    written_.hint = session.hint();
     const bool wrote = !written_.tokens.empty();
     written_.prefill_seconds = seconds((wrote ? first_ : Clock::now()) - start_);
     written_.decode_seconds = wrote ? seconds(now_ - first_) : 0;

@@ -19,7 +19,7 @@ struct WrittenText {
   std::vector<Choice> tokens;                    // all generated tokens, those without text included
   int64_t prompt_tokens = 0, cached_tokens = 0;  // cached: of the prompt, not computed for this text
   Ended ended = Ended::not_yet;
-  std::string error;           // if it failed
+  std::string error, hint;     // if it failed
   std::string stop;            // the stop string that ended it, if one did
   double prefill_seconds = 0;  // from submitting to the first token
   double decode_seconds = 0;   // from there to the last

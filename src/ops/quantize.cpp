@@ -14,7 +14,7 @@ void quantize(Context& cx, Param& w, const Tensor& x) {
   QKV_CHECK(w.format().panels(), "quantize: the weight '", w.name(), "' is ", w.format(), " but must be q8 or q4",
             Hint("other block formats come from GGUF files"));
   check_any_weight(cx, "quantize", w, x.shape(), x);
-  cx.check_finite("quantize", "x", x);
+  cx.check_finite("quantize", ("the weight '" + w.name() + "'").c_str(), x);
   cx.kernels.quantize(cx.exec, {.y = w.writable(cx), .x = x});
   w.updated();
 }

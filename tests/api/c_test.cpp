@@ -99,6 +99,10 @@ TEST(ApiC, WrongCallsAreErrorsWithAHint) {
   const int32_t far[] = {-1, 1 << 30};
   expect_said(qkv_decode(one.model, far, 1) == nullptr, "-1");
   expect_said(qkv_decode(one.model, far + 1, 1) == nullptr, "1073741824");
+  expect_said(qkv_decode(one.model, far, static_cast<size_t>(-1)) == nullptr, "count is 18446744073709551615");
+  EXPECT_NE(std::string(qkv_error_hint()), "");
+  expect_said(qkv_decode(one.model, far, size_t{1} << 60) == nullptr, "out of memory");
+  EXPECT_NE(std::string(qkv_error_hint()), "");
   expect_said(qkv_generate(one.model, nullptr, nullptr) == nullptr, "prompt is NULL");
   expect_said(qkv_generate(one.model, "\xff\xfe", nullptr) == nullptr, "not UTF-8");
   qkv_generate_options options = writing(4);

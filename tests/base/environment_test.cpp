@@ -98,6 +98,15 @@ TEST(Environment, OutOfMemorySaysTheLimitAndWhatWasInUse) {
 }
 #endif
 
+// What the standard library says is the name of a function of its own.
+TEST(Environment, ALengthBeyondAllMemoryIsSaidInOurWords) {
+  const std::optional<Error> error = failure_of([] { std::vector<int>().reserve(SIZE_MAX); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->kind(), Error::Kind::input);
+  EXPECT_FALSE(contains(error->what(), "vector")) << error->what();
+  EXPECT_TRUE(contains(error->hint(), "too large")) << error->hint();
+}
+
 TEST(Environment, ClosedDescriptorsAreOpened) {
   const auto [status, said] = in_child([]() -> std::string {
     for (const int fd : {0, 1, 2}) ::close(fd);

@@ -63,7 +63,12 @@ TEST(Format, RefusesPartsOfABlock) {
 }
 
 TEST(Format, RefusesByteCountsThatDoNotFit) {
-  expect_says([] { std::ignore = Format(DType::f64).bytes_for(int64_t{1} << 61); }, {"f64", "2305843009213693952"});
+  expect_error([] { std::ignore = Format(DType::f64).bytes_for(int64_t{1} << 61); }, {"f64", "2305843009213693952"});
+  expect_error(
+      [] {
+        std::ignore = Format(Block::q8, 32).bytes_for(Shape{(int64_t{1} << 58) - 1, 32});
+      },
+      {"q8/32", "64-bit"});
 }
 
 TEST(Format, PrintsAsItsName) {

@@ -61,6 +61,7 @@ all_refuse() {  # all_refuse DECODER T5 WEIGHT_OF_DECODER WEIGHT_OF_T5
   }
   expect 2 nan eval "$1" --data "$golden/tokenizers/training_text.txt" --window 32 --threads 1
   expect 2 nan run "$1" 'the cat' --max-new 3 --threads 1
+  case $out in *\\u000a* | *hint:*hint:*) bad "a message holds the hint of another: $out" ;; esac
   for left in "$made"/none.*; do [ ! -e "$left" ] || bad "$left was written"; done
 }
 
@@ -85,6 +86,12 @@ rm -rf "$made/other"
 cp -r "$made/whole" "$made/other"
 plant "$made/other" model.layers.0.self_attn.v_proj.weight '\377\377\177\177'  # the largest float
 refused 'all weights are finite' lens "$made/other" --data world --tokens 400 --window 32 --dtype bf16
+
+# One that cannot be quantised is named, and not what the op calls its input.
+rm -rf "$made/other"
+cp -r "$made/whole" "$made/other"
+plant "$made/other" model.layers.0.block_sparse_moe.experts.0.w2.weight '\000\000\300\177'
+expect 2 "the weight 'layers.0.mlp.experts.down'" quantize "$made/other" --to q8 --out "$made/none.q8" --threads 1
 
 # A row of the embedding that the text does not use is nobody's business where the head is another matrix.
 rm -rf "$made/other"

@@ -19,7 +19,7 @@ namespace {
 struct Written {
   std::vector<int32_t> ids;
   Ended ended = Ended::not_yet;
-  std::string error;
+  std::string error, hint;
   bool operator==(const Written&) const = default;
 };
 
@@ -58,7 +58,7 @@ std::vector<Written> all_at_once(Runner& runner, const std::vector<SessionOption
   Scheduler scheduler(runner, options);
   for (size_t n = 0; n < requests.size(); ++n) {
     scheduler.submit({.options = requests[n], .on_end = [&written, n](const Session& s) {
-                        written[n] = {s.ids(), s.ended(), s.error()};
+                        written[n] = {s.ids(), s.ended(), s.error(), s.hint()};
                       }});
   }
   scheduler.run();
@@ -71,7 +71,7 @@ Written alone(Runner& runner, SessionOptions options) {
   Session session(runner, std::move(options));
   while (session.next()) {
   }
-  return {session.ids(), session.ended(), session.error()};
+  return {session.ids(), session.ended(), session.error(), session.hint()};
 }
 
 struct Form {
@@ -167,7 +167,7 @@ TEST_F(SchedulerTest, CancelledRequestsLeaveAtOnceAndDisturbNobody) {
   std::vector<Scheduler::Ticket> tickets;
   for (size_t n = 0; n < requests.size(); ++n) {
     tickets.push_back(scheduler.submit({.options = requests[n], .on_end = [&, n](const Session& s) {
-                                          written[n] = {s.ids(), s.ended(), s.error()};
+                                          written[n] = {s.ids(), s.ended(), s.error(), s.hint()};
                                         }}));
   }
   scheduler.step();
@@ -291,6 +291,9 @@ TEST_F(SchedulerTest, ARequestThatFailsEndsAlone) {
     if (n == 1) {  // the second ticket
       EXPECT_EQ(written[n].ended, Ended::failed);
       EXPECT_NE(written[n].error.find("nan"), std::string::npos) << written[n].error;
+      EXPECT_EQ(written[n].error.find('\n'), std::string::npos)
+          << "a hint and a place belong to no message: " << written[n].error;
+      EXPECT_FALSE(written[n].hint.empty());
     } else {
       EXPECT_TRUE(written[n] == alone(runner_, requests[n])) << n;
     }

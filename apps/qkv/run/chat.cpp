@@ -157,8 +157,7 @@ class Chat {
     const api::Generated written = text.result();
     if (!written.text.ends_with('\n')) std::cout << '\n';
     std::cout.flush();
-    QKV_CHECK(written.ended != Ended::failed, "writing failed: ", written.error,
-              Hint("qkv verify and qkv info may say more"));
+    QKV_CHECK(written.ended != Ended::failed, "writing failed: ", written.error, Hint(written.hint));
     messages_.push_back({.role = "assistant", .content = written.text});
     if (written.ended == Ended::context) {
       note(fmt::format("the answer ends here: the context of {} tokens is full; /reset begins a new conversation",

@@ -157,8 +157,7 @@ class Run {
     bool nothing = true;
     for (const api::Generated& written : written_) {
       if (options_.stats || isatty(STDERR_FILENO) != 0) std::cerr << stats_line(written) << '\n';
-      QKV_CHECK(written.ended != api::Ended::failed, "writing failed: ", written.error,
-                Hint("qkv verify and qkv info may say more"));
+      QKV_CHECK(written.ended != api::Ended::failed, "writing failed: ", written.error, Hint(written.hint));
       nothing = nothing && written.tokens.empty();
     }
     if (interrupted && nothing) throw Interrupted{};

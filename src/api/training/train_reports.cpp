@@ -180,17 +180,20 @@ std::optional<TranslationScore> TrainReports::translations(const Model& model) c
                    .positions = kAtOnce * (KvCache::whole_pages(longest) + KvCache::kPage)});
     Scheduler scheduler(runner, {.most_active = kAtOnce, .most_waiting = static_cast<int64_t>(kLines)});
     std::vector<std::string> texts(sources.size());
-    std::string failure;
+    std::string failure, hint;
     for (size_t n = 0; n < sources.size(); ++n) {
       SessionOptions options{.source = sources[n], .max_new = longest - 1};
       options.sampling.temperature = 0;
       scheduler.submit({.options = std::move(options), .on_end = [&, n](const Session& s) {
-                          if (s.ended() == Ended::failed) failure = s.error();
+                          if (s.ended() == Ended::failed) {
+                            failure = s.error();
+                            hint = s.hint();
+                          }
                           texts[n] = text_of(std::span(s.ids()).subspan(static_cast<size_t>(s.prompt_length())));
                         }});
     }
     scheduler.run();
-    QKV_CHECK(failure.empty(), "a translation failed: ", failure);
+    QKV_CHECK(failure.empty(), "a translation failed: ", failure, Hint(hint));
     return texts;
   });
   if (written.empty()) return std::nullopt;

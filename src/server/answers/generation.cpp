@@ -8,6 +8,15 @@
 #include "server/http/sse.h"
 
 namespace qkv::server {
+namespace {
+
+// For the log.
+std::string failure_of(const WrittenText& written) {
+  return written.hint.empty() ? written.error : written.error + "; " + written.hint;
+}
+
+}  // namespace
+
 Generation::Generation(GenerationRequest request, Parts parts)
     : request_(std::move(request)), parts_(std::move(parts)) {
   const size_t prompts = request_.prompts.size(), n = static_cast<size_t>(request_.n);
@@ -47,7 +56,7 @@ TextRequest Generation::cut_request_of(size_t index, size_t prompt) {
     LookForm::CutText cut{.text = written.text, .finish_reason = WrittenChoice{.ended = written.ended}.finish_reason()};
     for (const Choice& choice : written.tokens) cut.ids.push_back(choice.id);
     cut.failed = written.ended == Ended::failed;
-    if (cut.failed) log_line(Log::error, fmt::format("{}: cut: {}", self->parts_.exchange->id(), written.error));
+    if (cut.failed) log_line(Log::error, fmt::format("{}: cut: {}", self->parts_.exchange->id(), failure_of(written)));
     self->post({.index = index,
                 .ended = true,
                 .how = cut.failed ? Ended::stopped : written.ended,
@@ -106,7 +115,7 @@ TextRequest Generation::text_request_of(size_t index, size_t prompt) {
     self->post({.index = index,
                 .ended = true,
                 .how = written.ended,
-                .error = written.error,
+                .error = failure_of(written),
                 .written = std::ssize(written.tokens),
                 .cached = written.cached_tokens,
                 .look = looks ? std::make_shared<LookPart>(LookPart{.text = looks->finish()}) : nullptr});

@@ -112,11 +112,12 @@ PageWritten page_write_text(const PageText& asked, const PageWriteOptions& optio
                                 .probe = probe});
   Scheduler scheduler(runner);
   PageWritten written;
-  std::string error;
+  std::string error, hint;
   submit_text(scheduler, model.tokenizer(),
               {.options = session, .own_text = !session.source.empty(), .on_end = [&](const WrittenText& w) {
                  written.text = w.text;
                  error = w.error;
+                 hint = w.hint;
                  if (w.ended == Ended::stopped) written.finish = "end";
                  std::vector<int32_t> ids;
                  for (const Choice& choice : w.tokens) ids.push_back(choice.id);
@@ -125,7 +126,7 @@ PageWritten page_write_text(const PageText& asked, const PageWriteOptions& optio
                  }
                }});
   while (scheduler.step()) page.give_way();
-  QKV_CHECK(error.empty(), error, Hint("the model cannot continue this text"));
+  QKV_CHECK(error.empty(), "the model cannot continue this text: ", error, Hint(hint));
   return written;
 }
 

@@ -65,7 +65,7 @@ std::vector<Sum> sums_of(const Fields& fields) {
 
 // One way of asking for a sum, and what came of it.
 struct SumAnswer {
-  std::string prompt, before, text = {}, error = {};
+  std::string prompt, before, text = {}, error = {}, hint = {};
   int64_t tokens = 0;
   std::optional<int64_t> number = {};
 
@@ -89,6 +89,7 @@ void submit_sum(Scheduler& scheduler, const OpenModel& model, SumAnswer& answer,
                .on_end =
                    [&answer](const WrittenText& w) {
                      answer.error = w.error;
+                     answer.hint = w.hint;
                      answer.tokens = std::ssize(w.tokens);
                      answer.number = number_after(answer.text + "\n", answer.before);
                    }});
@@ -119,7 +120,7 @@ HttpResponse page_sums(PageParts& page, const Fields& fields) {
   Json list = Json::array();
   for (size_t i = 0; i < sums.size(); ++i) {
     for (const SumAnswer& answer : answers[i]) {
-      QKV_CHECK(answer.error.empty(), answer.error, Hint("the model cannot continue this sum"));
+      QKV_CHECK(answer.error.empty(), "the model cannot continue this sum: ", answer.error, Hint(answer.hint));
     }
     list.push_back({{"sum", sums[i].text(chinese)},
                     {"result", sums[i].result()},
