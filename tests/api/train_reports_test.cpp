@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "api/training/train_watch.h"
+#include "base/temp_folder.h"
 #include "model/checkpoint/checkpoint.h"
 #include "support/guarded_device.h"
 #include "train/run_folder_support.h"
@@ -27,6 +31,49 @@ TEST(TrainReports, SayWhichSamplesDoNotFit) {
   for (const char* part : {"no samples", "needs", "0.00 GiB are free on guarded"}) {
     EXPECT_NE(said.find(part), std::string::npos) << said;
   }
+}
+
+// The prompt may be the same: each sample is drawn with a seed of its own.
+TEST(TrainReports, SamplesOfOnePromptDiffer) {
+  const Engine engine(kernels::best_table(), {.threads = 1});
+  Recipe recipe = test::some_recipe();
+  recipe.sequence = 32;
+  recipe.evaluate.samples = 4;
+  const test::FewTokens data;
+  const auto model = Checkpoint::open(test::golden("llama")).model(engine.device(), BlockWeights::decoded);
+  Trainer trainer(engine, recipe, *model, data);
+  const TrainReports reports(engine, recipe, trainer, data, (test::golden("tokenizers") / "unigram").string());
+  const std::vector<std::string> texts = reports.samples(*model);
+  ASSERT_EQ(texts.size(), 4U);
+  EXPECT_EQ(std::set<std::string>(texts.begin(), texts.end()).size(), 4U) << texts[0];
+  EXPECT_EQ(reports.samples(*model), texts) << "the same at every evaluation";
+}
+
+// A run that goes on has watched before: its seconds, and so its share of the training, go on too.
+TEST(TrainWatch, SecondsGoOnWhereARunIsResumed) {
+  const TempFolder folder;
+  const Engine engine(kernels::best_table(), {.threads = 1});
+  Recipe recipe = test::some_recipe();
+  recipe.sequence = 16;
+  recipe.batch_tokens = 64;
+  recipe.micro_batches = 1;
+  const test::FewTokens data;
+  const auto model = Checkpoint::open(test::golden("llama")).model(engine.device(), BlockWeights::decoded);
+  {
+    TrainWatch watch(folder.path(), engine, recipe, *model, data);
+    watch.begin({});
+    watch.wait();
+  }
+  WatchFolder written = WatchFolder::open(folder.path());
+  Snapshot first = written.read(0);
+  first.watch_seconds = 1000;
+  written.write(first);
+  written.wait();
+  TrainWatch watch(folder.path(), engine, recipe, *model, data);
+  const TrainCounters counters{.step = 0, .seconds = 4000};
+  watch.begin(counters);
+  EXPECT_GE(watch.end(counters).seconds, 1000);
+  EXPECT_GE(watch.share(counters), 0.25);
 }
 
 }  // namespace train_reports_test

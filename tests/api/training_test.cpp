@@ -114,5 +114,25 @@ TEST(ApiTrain, ARecipeBecomesAModelAndGoesOn) {
   EXPECT_FALSE(api::recipes().empty());
 }
 
+// Every step has masks of its own: those of its number, as in a recipe's training.
+TEST(ApiTrainer, DropoutIsDrawnAnewForEveryStep) {
+  const TempFolder folder;
+  const std::string path = (folder.path() / "model").string();
+  api::new_model(R"({"model_type": "gpt2", "vocab_size": 32, "n_positions": 16, "n_embd": 16, "n_layer": 1, "n_head": 2,
+                     "resid_pdrop": 0.5, "embd_pdrop": 0, "attn_pdrop": 0})",
+                 path, 4);
+  const auto losses = [&](uint64_t seed) {
+    api::Trainer trainer(path, {.seed = seed, .device = api::Device::cpu, .threads = 1});
+    std::vector<double> all;
+    for (int step = 0; step < 3; ++step) all.push_back(trainer.step(kBatch, 0).loss);  // the weights stay
+    return all;
+  };
+  const std::vector<double> some = losses(1);
+  EXPECT_NE(some[0], some[1]);
+  EXPECT_NE(some[1], some[2]);
+  EXPECT_EQ(losses(1), some) << "a function of the seed";
+  EXPECT_NE(losses(2), some);
+}
+
 }  // namespace
 }  // namespace qkv

@@ -113,5 +113,13 @@ TEST_F(Chats, DeepLinesAreRefused) {
                {"line 1", "levels deep"});
 }
 
+// Empty lines are skipped, but they are lines of the file.
+TEST_F(Chats, AnErrorNamesTheLineOfTheFile) {
+  const char* good = R"({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]})";
+  folder_.write("chats.jsonl", std::string("\n \n") + good + "\n\r\n\n{\"messages\": []}\n");
+  expect_error([&] { read_chats(folder_.path() / "chats.jsonl", ChatTemplate::parse(kChatml, "t"), tokenizer_, 1000); },
+               {"chats.jsonl line 6", "is no conversation"});
+}
+
 }  // namespace
 }  // namespace qkv

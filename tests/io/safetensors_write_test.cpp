@@ -110,5 +110,19 @@ TEST(SafetensorsWrite, LeavesWhatWasThereWhenTheBytesDoNotCome) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
+// The length of the header counts too: it stands before it.
+TEST(SafetensorsWrite, DataBeginAtTheAlignmentAskedFor) {
+  const TempFolder folder;
+  for (const uint64_t alignment : {8UL, 32UL, 64UL, 4096UL}) {
+    for (const char* name : {"x", "a longer name", "a name that is longer still, by some letters"}) {
+      const OutgoingTensor one = outgoing_text(name, "U8", {3}, "abc");
+      write_safetensors(folder.path() / "m", std::span(&one, 1), {}, alignment);
+      const std::string file = contents(folder.path() / "m");
+      EXPECT_EQ((file.size() - 3) % alignment, 0U) << name << ", alignment " << alignment;
+      EXPECT_EQ(file.substr(file.size() - 3), "abc");
+    }
+  }
+}
+
 }  // namespace safetensors_write_test
 }  // namespace qkv

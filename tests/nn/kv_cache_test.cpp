@@ -163,5 +163,18 @@ TEST(KvCache, SizesAreThoseOfItsTensors) {
   expect_error([] { KvCache(cpu_device(), {{1, 4, 4, 0}}, {.positions = 0}); }, {"0 positions"});
 }
 
+// Layers with a window first: they have room again, those behind them have not.
+TEST(KvCache, FitsWhereAllLayersHaveRoom) {
+  test::Pass pass;
+  KvCache cache(pass.engine.device(), {{1, 4, 4, 2 * kPage}, {1, 4, 4, 0}}, {.positions = 6 * kPage});
+  const KvCache::Id id = cache.start();
+  for (int page = 0; page < 5; ++page) {
+    const KvCache::Part part{.id = id, .count = kPage};
+    cache.append(pass.cx, {&part, 1});
+  }
+  EXPECT_TRUE(cache.fits(id, kPage));
+  EXPECT_FALSE(cache.fits(id, kPage + 1)) << "the layers that see all have one page left";
+}
+
 }  // namespace
 }  // namespace qkv

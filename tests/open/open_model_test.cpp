@@ -8,6 +8,7 @@
 #include "base/temp_folder.h"
 #include "infer/likelihood.h"
 #include "support/pass.h"
+#include "text/tokenizer/sentencepiece_bytes.h"
 
 namespace qkv {
 namespace {
@@ -70,6 +71,22 @@ TEST(OpenModel, OpensWithBrokenDefaults) {
   write_text(folder.path() / "generation_config.json", R"({"num_beams": 0})");
   const OpenModel model(folder.path().string(), {.threads = 1});
   expect_error([&] { model.defaults(); }, {"num_beams"});
+}
+
+// Marian's target has a vocabulary of its own.
+TEST(OpenModel, EncodesTheTargetWithItsOwnTokenizer) {
+  const TempFolder folder;
+  copy_model("t5", folder.path());
+  fs::copy_file(test::golden("tokenizers") / "unigram" / "tokenizer.json", folder.path() / "tokenizer.json");
+  write_text(folder.path() / "target.spm", test::ModelBytes{}.bytes());
+  const OpenModel model(folder.path().string(), {.threads = 1});
+  ASSERT_NE(model.tokenizer().encode("ab ab"), model.target_tokenizer().encode("ab ab"));
+  Ids target = model.target_tokenizer().encode("ab ab");
+  ASSERT_FALSE(target.empty());
+  target.insert(target.begin(), 0);
+  const TokenText pair = model.encode("ab ab", "ab ab");
+  EXPECT_EQ(pair.ids, target);
+  EXPECT_EQ(pair.source, model.tokenizer().encode("ab ab"));
 }
 
 }  // namespace

@@ -186,6 +186,22 @@ TEST(Jobs, FollowedTrainingIsShownAndNotOurs) {
   EXPECT_EQ(stage.start("training/start").status, 200) << "the page's own may begin now";
 }
 
+// The end of the first one is no end of the second.
+TEST(Jobs, ASecondTrainingIsFollowedToItsOwnEnd) {
+  Stage stage;
+  Server& server = stage.server().server();
+  for (int64_t number : {1, 2}) {
+    const fs::path run = stage.at("own-run-" + std::to_string(number));
+    fs::create_directories(run);
+    std::ofstream(run / "recipe.json") << R"({"name": "demo", "steps": 9})";
+    server.show_training(run.string());
+    std::ofstream(run / "log.jsonl") << "{\"step\": " << 3 * number << ", \"loss\": 4.5}\n";
+    stage.when("running", "training", 3 * number);
+    server.training_ended(true);
+    stage.when("finished");
+  }
+}
+
 TEST(Jobs, RunsWithoutAFolderAreRemovedAtTheEnd) {
   const TempFolder folder;
   const fs::path actor = folder.write("actor", kActor);

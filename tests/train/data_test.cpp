@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/temp_folder.h"
 #include "data/chats.h"
+#include "data/dataset.h"
 #include "support/pass.h"
 #include "text/tokenizer/tokenizer.h"
 #include "train/prepare.h"
@@ -211,6 +212,54 @@ TEST_F(Prepared, ChatsThatMakeNoSenseAreNamedByTheirLine) {
   expect_error([&] { read(R"({"messages": []})"); }, {"line 2"});
   expect_error([&] { read(R"({"messages": [{"role": "user"}]})"); }, {"line 2"});
   expect_error([&] { read(R"({"messages": [{"role": "user", "content": "alone"}]})"); }, {"line 2"});
+}
+
+// Micro-batches of a step share its number, so what is dropped is told apart by the row alone.
+TEST_F(Prepared, RowsOfAStepHaveNumbersOfTheirOwn) {
+  const fs::path model = chat_model(temp_.path() / "model");
+  std::string lines;
+  for (int i = 0; i < 12; ++i) {
+    lines += R"({"messages": [{"role": "user", "content": "how much is )" + std::to_string(i) +
+             R"(?"}, {"role": "assistant", "content": "as much as it was"}]})"
+             "\n";
+  }
+  const auto data = open({{"objective", "chat"},
+                          {"model", small_model("llama")},
+                          {"tokenizer", {{"load", model.string()}}},
+                          {"data", {{"files", {write("chats.jsonl", lines).string()}}, {"validation", 0.0}}},
+                          {"sequence", 64},
+                          {"batch_tokens", 512},
+                          {"micro_batches", 4},
+                          {"steps", 3}});
+  for (int64_t step = 0; step < 3; ++step) {
+    int64_t end = -1;
+    for (int64_t micro = 0; micro < 4; ++micro) {
+      const TrainBatch batch = data->micro_batch(step, micro);
+      EXPECT_GE(batch.first_row, std::max<int64_t>(end, 0)) << "step " << step << ", micro-batch " << micro;
+      end = batch.first_row + std::ssize(batch.ids);
+    }
+  }
+}
+
+// Bits per byte are of the held-out text, whose tokens may be longer or shorter than those that are trained on.
+TEST_F(Prepared, BytesOfATokenAreThoseOfTheHeldOutText) {
+  std::string text;
+  for (int i = 0; i < 400; ++i) {
+    text += i % 3 == 0 ? "一二三四五六七八九十\n\n" : "plain words of English, number " + std::to_string(i) + "\n\n";
+  }
+  const auto data = open({{"objective", "causal"},
+                          {"model", small_model("llama")},
+                          {"tokenizer", {{"train", "bpe"}, {"vocab", 300}}},
+                          {"data", {{"files", {write("text", text).string()}}, {"validation", 0.2}}},
+                          {"sequence", 16},
+                          {"batch_tokens", 64},
+                          {"steps", 1}});
+  const PackedDataset packed(temp_.path() / "prepared" / "data" / "train");
+  const auto each = [&](Split split) {
+    return static_cast<double>(packed.of(split).text_bytes()) / static_cast<double>(packed.of(split).tokens());
+  };
+  ASSERT_GT(std::abs(each(Split::validation) - each(Split::train)), 1e-3);
+  EXPECT_DOUBLE_EQ(data->bytes_per_token, each(Split::validation));
 }
 
 }  // namespace

@@ -127,5 +127,31 @@ TEST(WorldPairs, AlignmentsAreWordsAndPairsOfBothTexts) {
   }
 }
 
+// Read from Chinese, every link is that from English with its sides exchanged.
+TEST(WorldPairs, AlignmentsOfBothDirectionsAreMirrored) {
+  size_t sure = 0, possible = 0;
+  const World world(2024);
+  for (uint64_t n = 0; n < 20; ++n) {
+    const Story story = world.story(n);
+    const std::vector<std::string> there = split(to_alignments(story, Language::english), '\n'),
+                                   back = split(to_alignments(story, Language::chinese), '\n');
+    ASSERT_EQ(there.size(), back.size());
+    for (size_t s = 0; s + 1 < there.size(); ++s) {
+      const Json one = parse_json(there[s], "a line"), other = parse_json(back[s], "a line");
+      for (const char* links : {"pairs", "possible"}) {
+        Json mirrored = Json::array();
+        for (const Json& pair : other[links]) mirrored.push_back({pair[1], pair[0]});
+        EXPECT_EQ(one[links], mirrored) << links << " of " << there[s];
+      }
+      EXPECT_EQ(one["source"], other["target"]);
+      EXPECT_EQ(one["source_words"], other["target_words"]);
+      sure += one["pairs"].size();
+      possible += one["possible"].size();
+    }
+  }
+  EXPECT_GT(sure, 100U);
+  EXPECT_GT(possible, 20U);
+}
+
 }  // namespace
 }  // namespace qkv

@@ -168,6 +168,19 @@ TEST(DisplaySpans, ShowGlyphsWhole) {
   EXPECT_TRUE(spans.continues(2));
 }
 
+// Characters of several byte tokens, with other tokens between them.
+TEST(DisplaySpans, EachRunOfBytesHasTokensOfItsOwn) {
+  const Tokenizer tokenizer = Tokenizer::load(test::golden("tokenizers/llama2"));
+  const std::vector<int32_t> ids = tokenizer.encode("a猫猫b猫c", {.add_specials = false});
+  check_spans(tokenizer, ids, tokenizer.decode(ids));
+  std::vector<std::pair<std::string, size_t>> spans;
+  for (const DisplaySpan& span : display_spans(tokenizer, ids).spans) spans.emplace_back(span.text, span.token_count);
+  ASSERT_EQ(spans.size(), 6U);
+  spans.front().first = "a";  // a space may stand before it
+  EXPECT_EQ(spans, (std::vector<std::pair<std::string, size_t>>{
+                       {"a", 1}, {"猫", 3}, {"猫", 3}, {"b", 1}, {"猫", 3}, {"c", 1}}));
+}
+
 TEST(TakeUtf8, OneReplacementForEachBrokenSequence) {
   // As Unicode recommends and Rust's from_utf8_lossy does.
   EXPECT_EQ(repaired("Hello \xf0\x90\x80World"), "Hello \ufffdWorld");

@@ -270,5 +270,33 @@ TEST(Tokenizer, WholeTextsAreNeitherCutNorPadded) {
   EXPECT_EQ(cuts.without_truncation().encode("a"), golden_tokenizer("gpt2").encode("a"));
 }
 
+// The spaces between two tokens belong to one of them.
+TEST(Tokenizer, SpacesThatATokenTookAreNotTakenAgain) {
+  Json json = test::word_level_json({"a", "b"});
+  json["pre_tokenizer"] = {{"type", "WhitespaceSplit"}};
+  json["added_tokens"] = {{{"id", 3}, {"content", "[X]"}, {"normalized", false}, {"rstrip", true}},
+                          {{"id", 4}, {"content", "[Y]"}, {"normalized", false}, {"lstrip", true}}};
+  const Encoding found = tokenizer_of(json).encode_full("a [X]  [Y] b");
+  EXPECT_EQ(found.tokens, (std::vector<std::string>{"a", "[X]  ", "[Y]", "b"}));
+  EXPECT_EQ(found.offsets[1].end, found.offsets[2].begin);
+  EXPECT_EQ(tokenizer_of(json).encode_full("a  [Y]  b").tokens, (std::vector<std::string>{"a", "  [Y]", "b"}));
+}
+
+// What is put before a text is padding in every respect.
+TEST(Tokenizer, PaddingOnTheLeftHasItsTypeOnTheLeft) {
+  Json json = test::word_level_json({"a", "b"});
+  json["pre_tokenizer"] = {{"type", "WhitespaceSplit"}};
+  for (const char* side : {"Left", "Right"}) {
+    json["padding"] = {
+        {"strategy", {{"Fixed", 5}}}, {"direction", side},   {"pad_to_multiple_of", nullptr}, {"pad_id", 0},
+        {"pad_type_id", 7},           {"pad_token", "<unk>"}};
+    const Encoding padded = tokenizer_of(json).encode_full("a", {.second = "b b"});
+    const bool left = side[0] == 'L';
+    EXPECT_EQ(padded.type_ids, left ? (Ids{7, 7, 0, 1, 1}) : (Ids{0, 1, 1, 7, 7})) << side;
+    EXPECT_EQ(padded.ids, left ? (Ids{0, 0, 1, 2, 2}) : (Ids{1, 2, 2, 0, 0})) << side;
+    EXPECT_EQ(padded.attention, left ? (std::vector<uint8_t>{0, 0, 1, 1, 1}) : (std::vector<uint8_t>{1, 1, 1, 0, 0}));
+  }
+}
+
 }  // namespace
 }  // namespace qkv
