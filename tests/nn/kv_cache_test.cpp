@@ -109,6 +109,17 @@ TEST_F(KvCacheTest, ForksShareUntilOneWrites) {
   EXPECT_EQ(cache_.pages_used(), 0);
 }
 
+// The window holds two pages: after six, the first three are gone and the fourth is the oldest left.
+TEST_F(KvCacheTest, ForksBeginWhereTheWindowStillHasItsFirstKey) {
+  const KvCache::Id a = cache_.start();
+  for (int64_t page = 0; page < 6; ++page) write(a, kPage, static_cast<float>(page + 1));
+  EXPECT_FALSE(cache_.can_fork(a, 5 * kPage - 2)) << "its window begins in a page that is gone";
+  EXPECT_TRUE(cache_.can_fork(a, 5 * kPage - 1)) << "its window begins with the oldest page left";
+  const KvCache::Id b = cache_.fork(a, 5 * kPage - 1);
+  const std::vector<float> left = keys(b, 2);
+  EXPECT_EQ(std::count(left.begin(), left.end(), -1.0F), 3 * kPage);
+}
+
 TEST_F(KvCacheBytesTest, ScalesAreSharedAndCopiedWithTheirPages) {
   const KvCache::Id a = cache_.start();
   write(a, 3, 100);
