@@ -129,6 +129,26 @@ TEST(Unigram, LongTextsGiveWhatTheWholeTableGives) {
   }
 }
 
+// The two ways to cut "ababab.." share no boundary, and only the end of the text decides between them: nothing may be
+// emitted before, wherever the window of the search ends.
+TEST(Unigram, LongTextsWithTwoWaysAreDecidedAtTheEnd) {
+  const Unigram::Pieces pieces{{"<unk>", -20}, {"a", -10}, {"b", -10}, {"ab", -2}, {"ba", -1.99}, {"!", -1}};
+  for (const auto rules : {Unigram::Rules::hugging_face, Unigram::Rules::sentencepiece}) {
+    const Unigram model(pieces, {.unk_id = 0, .rules = rules});
+    for (const std::string before : {"", "!"}) {
+      for (const std::string after : {"", "a"}) {
+        std::string text = before;
+        while (text.size() < 70'000) text += "ab";
+        text += after;
+        const Encoded got = encode(model, text), want = encode_plainly(model, text);
+        EXPECT_TRUE(got.ids == want.ids && got.ends == want.ends)
+            << "'" << before << "abab..ab" << after << "': " << got.ids.size() << " pieces, not those "
+            << want.ids.size() << " of the whole table";
+      }
+    }
+  }
+}
+
 TEST(Unigram, RandomModelsGiveWhatTheWholeTableGives) {
   EXPECT_TRUE(rc::check([] {
     const auto word = rc::gen::nonEmpty(rc::gen::container<std::string>(rc::gen::elementOf(std::string("abc"))));

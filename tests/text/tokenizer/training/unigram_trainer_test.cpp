@@ -116,6 +116,24 @@ TEST(UnigramCorpus, ExpectationsEqualEverySegmentationByHand) {
   }
 }
 
+// "wxyz" occurs in one word only: it is a seed as a whole word, if the longest piece may have four characters.
+TEST(UnigramCorpus, AWordOfExactlyTheLongestLengthIsASeed) {
+  WordCounts words;
+  words.add("wxyz", 2);
+  words.add("abcde", 2);
+  const auto has = [&](const std::string& text, uint32_t longest) {
+    const UnigramCorpus corpus(words, {.longest = longest});
+    for (uint32_t piece = 0; piece < corpus.pieces(); ++piece) {
+      if (corpus.text(piece) == text) return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(has("wxyz", 3));
+  EXPECT_TRUE(has("wxyz", 4)) << "four characters are not more than four";
+  EXPECT_FALSE(has("abcde", 4));
+  EXPECT_TRUE(has("abcde", 5));
+}
+
 TEST(UnigramCorpus, BestPathsAreTheBestByHand) {
   ThreadPool pool(1);
   const WordCounts words = toy();
