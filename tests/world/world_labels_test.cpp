@@ -221,6 +221,32 @@ TEST(WorldAnswers, StandInTheTextBeforeTheQuestion) {
   EXPECT_GT(aloud, asked / 4);
 }
 
+// The text before context_bytes is the context of a question that the story asks: the question's sentence begins there.
+TEST(WorldJson, TheContextOfAQuestionEndsWhereItIsAsked) {
+  size_t aloud = 0;
+  for (const Story& story : some_stories()) {
+    for (const Language language : kBoth) {
+      const AnnotatedText& annotated = story.in(language);
+      const auto rows = answers_json(annotated);
+      ASSERT_EQ(rows.size(), annotated.answers.size());
+      for (size_t i = 0; i < rows.size(); ++i) {
+        const Answer& answer = annotated.answers[i];
+        ASSERT_EQ(rows[i].contains("context_bytes"), answer.asked_at != std::string::npos);
+        if (!rows[i].contains("context_bytes")) continue;
+        const auto bytes = rows[i]["context_bytes"].get<size_t>();
+        ASSERT_EQ(bytes, answer.asked_at) << annotated.text;
+        const auto asks = std::find_if(annotated.sentences.begin(), annotated.sentences.end(),
+                                       [&](const StorySentence& sentence) { return sentence.begin == bytes; });
+        ASSERT_NE(asks, annotated.sentences.end()) << "no sentence begins at " << bytes << " of " << annotated.text;
+        const std::string sentence = annotated.text.substr(bytes, asks->end - bytes);
+        EXPECT_TRUE(sentence.find('?') != std::string::npos || sentence.find("？") != std::string::npos) << sentence;
+        ++aloud;
+      }
+    }
+  }
+  EXPECT_GT(aloud, 0U);
+}
+
 TEST(WorldJson, SpansAreTheSameInBytesAndCharacters) {
   size_t mentions = 0;
   for (const Story& story : std::span(some_stories()).first(20)) {
