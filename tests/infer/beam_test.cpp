@@ -212,6 +212,27 @@ TEST(Beam, IsTheSearchOverArraysOfFixedSize) {
   EXPECT_LE(steps[Early::no], steps[Early::never]);
 }
 
+// 500 fixed cases, half of them with penalties where a longer text has no hope of a better score.
+TEST(Beam, EndsWhereTheSearchOverArraysEndsWhateverThePenalty) {
+  const double penalties[] = {-1, 0.5, -0.5, 1, 0, 2};
+  int64_t hopeless = 0;
+  for (uint64_t n = 0; n < 500; ++n) {
+    const Table table{.seed = n, .vocabulary = 8, .sharpness = n % 3 == 0 ? 3.0 : 1.0};
+    BeamOptions o{.beams = 2 + static_cast<int64_t>(n % 3),
+                  .n_best = 1 + static_cast<int64_t>(n % 2),
+                  .length_penalty = penalties[n % 6],
+                  .early = Early::never,
+                  .max_length = 6 + static_cast<int64_t>(n % 9),
+                  .eos = n % 2 == 0 ? Ids{0} : Ids{3, 5}};
+    const Outcome got = searched(table, o, {2}), right = over_arrays(table, o, {2});
+    ASSERT_EQ(got.steps, right.steps) << "case " << n << ", length_penalty " << o.length_penalty;
+    ASSERT_EQ(got.best.size(), right.best.size());
+    for (size_t i = 0; i < got.best.size(); ++i) ASSERT_EQ(got.best[i].ids, right.best[i].ids) << "case " << n;
+    hopeless += o.length_penalty <= 0 ? 1 : 0;
+  }
+  EXPECT_GE(hopeless, 250);
+}
+
 // --- by hand
 // -----------------------------------------------------------------------------------------------------------
 

@@ -88,6 +88,25 @@ std::vector<TokenText> some_texts(const ModelSpec& spec) {
   return texts;
 }
 
+// Which angles a text has depends on its whole length, not on the rows read so far: chunks shorter than the original
+// context give what one pass gives.
+TEST(Likelihood, OfALongTextInShortChunksIsThatOfOnePass) {
+  const Checkpoint checkpoint = Checkpoint::open(test::golden("phi3_longrope"));  // original context 16
+  const auto model = checkpoint.model();
+  const Engine engine(kernels::best_table(), {.threads = 1});
+  for (const int64_t length : {16, 17, 18, 40, 100}) {
+    const TokenText text{.ids = test::some_ids(length, static_cast<uint32_t>(length), checkpoint.spec.vocabulary)};
+    std::vector<std::vector<double>> first;
+    for (const int64_t chunk : {128, 16, 8, 5}) {
+      Runner runner(*model, engine,
+                    {.precision = Precision::f32(), .cache = DType::f32, .positions = 128, .chunk = chunk});
+      const auto found = log_probabilities(runner, std::span(&text, 1));
+      if (first.empty()) first = found;
+      EXPECT_TRUE(found == first) << length << " tokens in chunks of " << chunk;
+    }
+  }
+}
+
 TEST(Likelihood, IsTheSameInAnyCutAndCompany) {
   for (const char* name : {"llama", "gemma3", "marian"}) {
     const Checkpoint checkpoint = Checkpoint::open(test::golden(name));
