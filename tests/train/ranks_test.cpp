@@ -64,7 +64,7 @@ class Meeting {
 
 struct Outcome {
   std::map<std::string, std::vector<float>> weights, states;
-  std::vector<double> losses, norms;
+  std::vector<double> losses, norms, balances;
   bool operator==(const Outcome&) const = default;
 };
 
@@ -105,6 +105,7 @@ Outcome train(const std::string& family, Comm& comm, const OptimizerSpec& rule, 
                                           .step = static_cast<uint64_t>(s)});
     out.losses.push_back(result.loss);
     out.norms.push_back(result.grad_norm);
+    out.balances.push_back(result.balance);
   }
   for (const auto& [name, weight] : model->weights()) out.weights[name] = host_floats(weight.master());
   optimizer.gather_states();
@@ -156,6 +157,7 @@ TEST(Ranks, GiveTheBitsOfOneAlone) {
             });
           }
           for (std::thread& rank : ranks) rank.join();
+          EXPECT_EQ(got[0].balances, right.balances) << family << ", " << size << " ranks: the balance loss differs";
           EXPECT_TRUE(got[0] == right) << family << ", " << name_of(rule.kind) << ", " << size << " ranks, zero "
                                        << zero;
           for (const Outcome& other : got)
