@@ -14,6 +14,7 @@ const Family bart{.name = "bart",
                   .architecture = "BartForConditionalGeneration",
                   .known_as = "BART base and large",
                   .spec = bart_spec,
-                  .names = bart_like_names};
+                  .names = bart_like_names,
+                  .defaults = R"({"max_position_embeddings": 1024})"};
 
 }  // namespace qkv::families

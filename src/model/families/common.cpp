@@ -134,13 +134,17 @@ std::vector<bool> read_rope_layers(const Config& c, int64_t layers, int64_t inte
   return turns;
 }
 
-std::vector<bool> qwen_sliding(const Config& c) {
+std::vector<bool> read_used_windows(const Config& c, FunctionRef<bool(int64_t layer)> slides) {
   const int64_t layers = c.whole({"num_hidden_layers"});
   std::vector<bool> sliding = read_sliding(c, layers, nullptr);
-  const bool slides = c.flag({"use_sliding_window"}, false);
-  const int64_t first = c.whole({"max_window_layers"}, layers);
-  for (int64_t i = static_cast<int64_t>(sliding.size()); i < layers; ++i) sliding.push_back(slides && i >= first);
+  const bool used = c.flag({"use_sliding_window"}, false);
+  for (int64_t i = static_cast<int64_t>(sliding.size()); i < layers; ++i) sliding.push_back(used && slides(i));
   return sliding;
+}
+
+std::vector<bool> qwen_sliding(const Config& c) {
+  const int64_t first = c.whole({"max_window_layers"}, 0);
+  return read_used_windows(c, [&](int64_t layer) { return layer >= first; });
 }
 
 ModelSpec gemma_like(const Config& c) {

@@ -260,18 +260,18 @@ ops::RopeScaling read_scaling(const Config& rope, const Config& whole_config) {
 
 }  // namespace
 
-RopeSpec read_rope(const Config& config, int64_t width, const char* layer_type, double part) {
+RopeSpec read_rope(const Config& config, int64_t width, const RopeKeys& keys) {
   const Config* at = &config;
   std::optional<Config> parameters = config.inside("rope_parameters"), of_type;
   if (parameters) {
     at = &*parameters;
-    if (layer_type != nullptr && (of_type = parameters->inside(layer_type))) at = &*of_type;
+    if (keys.layer_type != nullptr && (of_type = parameters->inside(keys.layer_type))) at = &*of_type;
   }
-  part =
-      at->number({"partial_rotary_factor", "rotary_pct"}, config.number({"partial_rotary_factor", "rotary_pct"}, part));
-  RopeSpec rope{
-      .base = at->number({"rope_theta", "rotary_emb_base"}, config.number({"rope_theta", "rotary_emb_base"}, 10000)),
-      .width = static_cast<int64_t>(static_cast<double>(width) * part)};
+  const double part = at->number({"partial_rotary_factor", "rotary_pct"},
+                                 config.number({"partial_rotary_factor", "rotary_pct"}, keys.part));
+  const double base = config.number({keys.base, "rotary_emb_base"}, 10000);
+  RopeSpec rope{.base = parameters ? at->number({"rope_theta", "rotary_emb_base"}, base) : base,
+                .width = static_cast<int64_t>(static_cast<double>(width) * part)};
   if (parameters) {
     rope.scaling = read_scaling(*at, config);
   } else if (const std::optional<Config> scaling = config.inside("rope_scaling")) {

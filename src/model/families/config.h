@@ -71,9 +71,14 @@ Activation read_activation(const Config& config, Config::Keys keys, const char* 
 DType read_dtype(const Config& config);  // "dtype", or the older "torch_dtype"; default f32
 TokenIds read_token_ids(const Config& config);
 
+struct RopeKeys {
+  const char* layer_type = nullptr;  // selects one of several `rope_parameters`
+  double part = 1;                   // rotary share of the columns where the config is silent
+  const char* base = "rope_theta";   // key of the base outside of `rope_parameters`
+};
 // Rotary embedding of a head `width` wide: `rope_parameters` (one, or one per kind of layer), or `rope_theta` with
-// `rope_scaling` as older configs have it. `part`: of the columns that turn, where the config does not say.
-RopeSpec read_rope(const Config& config, int64_t width, const char* layer_type = nullptr, double part = 1);
+// `rope_scaling` as older configs have it.
+RopeSpec read_rope(const Config& config, int64_t width, const RopeKeys& keys = {});
 
 // Which layers have a sliding window: `layer_types`, or `otherwise` of layer i; without either [].
 std::vector<bool> read_sliding(const Config& config, int64_t layers, bool (*otherwise)(int64_t layer));

@@ -56,10 +56,13 @@ void deepseek_v3_names(TensorNames& list) {
 
 }  // namespace
 
-const Family deepseek_v3{.name = "deepseek_v3",
-                         .architecture = "DeepseekV3ForCausalLM",
-                         .known_as = "DeepSeek V3 and R1",
-                         .spec = deepseek_v3_spec,
-                         .names = deepseek_v3_names};
+const Family deepseek_v3{
+    .name = "deepseek_v3",
+    .architecture = "DeepseekV3ForCausalLM",
+    .known_as = "DeepSeek V3 and R1",
+    .spec = deepseek_v3_spec,
+    .names = deepseek_v3_names,
+    .defaults = R"({"first_k_dense_replace": 3, "n_shared_experts": 1, "n_group": 8, "topk_group": 4,
+"routed_scaling_factor": 2.5, "q_lora_rank": 1536})"};
 
 }  // namespace qkv::families

@@ -22,6 +22,7 @@ const Family ernie4_5{.name = "ernie4_5",
                       .architecture = "Ernie4_5ForCausalLM",
                       .known_as = "ERNIE 4.5 0.3B",
                       .spec = ernie4_5_spec,
-                      .names = llama_like_names};
+                      .names = llama_like_names,
+                      .defaults = R"({"rms_norm_eps": 1e-5, "rope_theta": 500000})"};
 
 }  // namespace qkv::families

@@ -76,6 +76,15 @@ void apply_expert_counts(const Config& config, ModelSpec& spec) {
   }
 }
 
+Config with_defaults(const Config& config, const Family& family) {
+  const Json defaults = parse_json(family.defaults, family.name);
+  Json json = config.json();
+  for (const auto& [key, value] : defaults.items()) {
+    if (!json.contains(key)) json[key] = value;
+  }
+  return Config(std::move(json), config.what());
+}
+
 }  // namespace
 
 std::span<const Family* const> all_families() {
@@ -100,7 +109,7 @@ const Family& family_of(std::string_view model_type, std::string_view what) {
 ModelSpec read_spec(const Config& config) {
   QKV_CHECK(config.json().is_object(), config.what(), ": a config is a JSON object", Hint("this is another file"));
   const Family& family = family_of(config.text({"model_type"}), config.what());
-  ModelSpec spec = family.spec(config);
+  ModelSpec spec = family.spec(with_defaults(config, family));
   spec.family = family.name;
   apply_head_maps(config, spec);
   apply_expert_counts(config, spec);

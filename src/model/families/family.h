@@ -16,6 +16,9 @@ struct Family {
   ModelSpec (*spec)(const Config& config);               // not yet validated
   void (*names)(TensorNames& list);                      // the tensors of a Hugging Face folder
   void (*names_otherwise)(TensorNames& list) = nullptr;  // another naming scheme, recognised by its first tensor
+  // A JSON object: defaults of its config class in transformers, where they differ from those of the shared readers. They
+  // apply to keys the config does not mention; null says "none". Widths, numbers of heads and token ids are not in it.
+  const char* defaults = "{}";
 };
 
 std::span<const Family* const> all_families();
@@ -55,8 +58,10 @@ void use_layer_norms(ModelSpec& spec, const NormSpec& norm);  // for what starts
 // positions: SmolLM 3, Llama 4. true: the layer has them.
 std::vector<bool> read_rope_layers(const Config& config, int64_t layers, int64_t interval);
 
-std::vector<bool> qwen_sliding(
-    const Config& config);  // the layers from `max_window_layers` on, if the config has windows
+// Which layers have a sliding window: `layer_types`; else, if `use_sliding_window` is true, those that `slides` names.
+std::vector<bool> read_used_windows(const Config& config, FunctionRef<bool(int64_t layer)> slides);
+// Qwen: the layers from `max_window_layers` on.
+std::vector<bool> qwen_sliding(const Config& config);
 ModelSpec gemma_like(const Config& config);
 void gemma_like_names(TensorNames& list);
 

@@ -17,10 +17,12 @@ ModelSpec gemma2_spec(const Config& c) {
 
 }  // namespace
 
-const Family gemma2{.name = "gemma2",
-                    .architecture = "Gemma2ForCausalLM",
-                    .known_as = "Gemma 2 2B, 9B, 27B",
-                    .spec = gemma2_spec,
-                    .names = gemma_like_names};
+const Family gemma2{
+    .name = "gemma2",
+    .architecture = "Gemma2ForCausalLM",
+    .known_as = "Gemma 2 2B, 9B, 27B",
+    .spec = gemma2_spec,
+    .names = gemma_like_names,
+    .defaults = R"({"query_pre_attn_scalar": 256, "attn_logit_softcapping": 50, "final_logit_softcapping": 30})"};
 
 }  // namespace qkv::families

@@ -14,14 +14,10 @@ ModelSpec gemma3_spec(const Config& c) {
     a.qk_norm = AttentionSpec::QkNorm::per_head;
     const bool slides = sliding.empty() ? pattern > 0 && (static_cast<int64_t>(i) + 1) % pattern != 0 : sliding[i];
     if (slides) a.window = c.whole({"sliding_window"}, 4096);
-    if (c.has("rope_parameters")) {
-      a.rope = read_rope(c, a.width, slides ? "sliding_attention" : "full_attention");
-    } else if (slides) {  // older configs: scaling only for full attention
-      a.rope = RopeSpec{.base = c.number({"rope_local_base_freq"}, 10000), .width = a.width};
-    } else {
-      a.rope = read_rope(c, a.width);
-      a.rope->base = c.number({"rope_theta"}, 1e6);
-    }
+    a.rope = read_rope(c, a.width,
+                       {.layer_type = slides ? "sliding_attention" : "full_attention",
+                        .base = slides ? "rope_local_base_freq" : "rope_theta"});
+    if (slides && !c.has("rope_parameters")) a.rope->scaling = {};  // older configs: only for full attention
   }
   return s;
 }
@@ -32,6 +28,7 @@ const Family gemma3{.name = "gemma3_text",
                     .architecture = "Gemma3ForCausalLM",
                     .known_as = "Gemma 3 1B, and the text part of 4B to 27B",
                     .spec = gemma3_spec,
-                    .names = gemma_like_names};
+                    .names = gemma_like_names,
+                    .defaults = R"({"query_pre_attn_scalar": 256, "rope_theta": 1e6, "rope_local_base_freq": 10000})"};
 
 }  // namespace qkv::families

@@ -9,7 +9,7 @@ ModelSpec glm4_spec(const Config& c) {
   for (LayerSpec& layer : s.decoder.layers) {
     layer.place = NormPlace::around;
     layer.attention.out_bias = false;
-    layer.attention.rope = read_rope(c, layer.attention.width, nullptr, 0.5);
+    layer.attention.rope = read_rope(c, layer.attention.width, {.part = 0.5});
     layer.attention.rope->interleaved = true;
   }
   return s;
@@ -35,6 +35,7 @@ const Family glm4{.name = "glm4",
                   .architecture = "Glm4ForCausalLM",
                   .known_as = "GLM-4-0414 9B and 32B, GLM-Z1",
                   .spec = glm4_spec,
-                  .names = glm4_names};
+                  .names = glm4_names,
+                  .defaults = R"({"rms_norm_eps": 1.5625e-7, "attention_bias": true})"};
 
 }  // namespace qkv::families

@@ -10,7 +10,7 @@ ModelSpec glm4_moe_spec(const Config& c) {
   for (LayerSpec& layer : s.decoder.layers) {
     AttentionSpec& a = layer.attention;
     a.out_bias = false;
-    a.rope = read_rope(c, a.width, nullptr, 0.5);
+    a.rope = read_rope(c, a.width, {.part = 0.5});
     if (c.flag({"use_qk_norm"}, false)) a.qk_norm = AttentionSpec::QkNorm::per_head;
   }
   return s;
@@ -29,6 +29,7 @@ const Family glm4_moe{.name = "glm4_moe",
                       .architecture = "Glm4MoeForCausalLM",
                       .known_as = "GLM-4.5, GLM-4.5-Air",
                       .spec = glm4_moe_spec,
-                      .names = glm4_moe_names};
+                      .names = glm4_moe_names,
+                      .defaults = R"({"rms_norm_eps": 1e-5, "first_k_dense_replace": 1, "n_shared_experts": 1})"};
 
 }  // namespace qkv::families

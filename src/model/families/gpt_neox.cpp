@@ -18,8 +18,7 @@ ModelSpec gpt_neox_spec(const Config& c) {
   a.width = a.value_width = s.width / std::max<int64_t>(a.heads, 1);
   a.q_bias = a.k_bias = a.v_bias = a.out_bias = c.flag({"attention_bias"}, true);
   a.dropout = c.probability({"attention_dropout"}, 0);
-  a.rope = read_rope(c, a.width);
-  if (!c.has("rope_parameters") && !c.has("rotary_pct")) a.rope->width = a.width / 4;
+  a.rope = read_rope(c, a.width, {.part = 0.25});
   const FeedForwardSpec feed{
       .width = c.whole({"intermediate_size"}), .act = read_activation(c, {"hidden_act"}, "gelu"), .bias = true};
   const bool parallel = c.flag({"use_parallel_residual"}, true);

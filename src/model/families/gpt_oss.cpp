@@ -49,6 +49,9 @@ const Family gpt_oss{.name = "gpt_oss",
                      .architecture = "GptOssForCausalLM",
                      .known_as = "gpt-oss 20B and 120B",
                      .spec = gpt_oss_spec,
-                     .names = gpt_oss_names};
+                     .names = gpt_oss_names,
+                     .defaults = R"({"rms_norm_eps": 1e-5, "attention_bias": true, "rope_theta": 150000,
+"rope_scaling": {"rope_type": "yarn", "factor": 32, "beta_fast": 32, "beta_slow": 1, "truncate": false,
+"original_max_position_embeddings": 4096}})"};
 
 }  // namespace qkv::families

@@ -36,7 +36,11 @@ void gptj_names(TensorNames& list) {
 
 }  // namespace
 
-const Family gptj{
-    .name = "gptj", .architecture = "GPTJForCausalLM", .known_as = "GPT-J 6B", .spec = gptj_spec, .names = gptj_names};
+const Family gptj{.name = "gptj",
+                  .architecture = "GPTJForCausalLM",
+                  .known_as = "GPT-J 6B",
+                  .spec = gptj_spec,
+                  .names = gptj_names,
+                  .defaults = R"({"rotary_dim": 64})"};
 
 }  // namespace qkv::families

@@ -67,6 +67,7 @@ const Family llama4{.name = "llama4_text",
                     .architecture = "Llama4ForCausalLM",
                     .known_as = "Llama 4 Scout and Maverick, the text part",
                     .spec = llama4_spec,
-                    .names = llama4_names};
+                    .names = llama4_names,
+                    .defaults = R"({"rms_norm_eps": 1e-5, "rope_theta": 500000, "intermediate_size_mlp": 16384})"};
 
 }  // namespace qkv::families

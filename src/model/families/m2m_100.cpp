@@ -17,10 +17,12 @@ ModelSpec m2m_100_spec(const Config& c) {
 
 }  // namespace
 
-const Family m2m_100{.name = "m2m_100",
-                     .architecture = "M2M100ForConditionalGeneration",
-                     .known_as = "M2M-100, NLLB-200: translation between many languages",
-                     .spec = m2m_100_spec,
-                     .names = bart_like_names};
+const Family m2m_100{
+    .name = "m2m_100",
+    .architecture = "M2M100ForConditionalGeneration",
+    .known_as = "M2M-100, NLLB-200: translation between many languages",
+    .spec = m2m_100_spec,
+    .names = bart_like_names,
+    .defaults = R"({"activation_function": "relu", "attention_dropout": 0.1, "scale_embedding": true})"};
 
 }  // namespace qkv::families

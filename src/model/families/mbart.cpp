@@ -14,6 +14,7 @@ const Family mbart{.name = "mbart",
                    .architecture = "MBartForConditionalGeneration",
                    .known_as = "mBART-25, mBART-50",
                    .spec = mbart_spec,
-                   .names = bart_like_names};
+                   .names = bart_like_names,
+                   .defaults = R"({"max_position_embeddings": 1024})"};
 
 }  // namespace qkv::families

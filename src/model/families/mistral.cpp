@@ -16,6 +16,7 @@ const Family mistral{.name = "mistral",
                      .architecture = "MistralForCausalLM",
                      .known_as = "Mistral 7B, Nemo, Small",
                      .spec = mistral_spec,
-                     .names = llama_like_names};
+                     .names = llama_like_names,
+                     .defaults = R"({"sliding_window": 4096})"};
 
 }  // namespace qkv::families

@@ -36,6 +36,7 @@ const Family mixtral{.name = "mixtral",
                      .known_as = "Mixtral 8x7B and 8x22B",
                      .spec = mixtral_spec,
                      .names = mixtral_names,
-                     .names_otherwise = packed_experts_names};
+                     .names_otherwise = packed_experts_names,
+                     .defaults = R"({"rms_norm_eps": 1e-5, "rope_theta": 1e6})"};
 
 }  // namespace qkv::families

@@ -40,10 +40,9 @@ ModelSpec modernbert_spec(const Config& c) {
     AttentionSpec& one = s.encoder.layers[i].attention;
     const bool slides = sliding.empty() ? static_cast<int64_t>(i) % every != 0 : sliding[i];
     if (slides) one.window = c.whole({"local_attention"}, 128) / 2 + 1;  // so many to each side, and itself
-    one.rope = read_rope(c, one.width, slides ? "sliding_attention" : "full_attention");
-    if (!c.has("rope_parameters")) {
-      one.rope->base = slides ? c.number({"local_rope_theta"}, 10000) : c.number({"global_rope_theta"}, 160000);
-    }
+    one.rope = read_rope(c, one.width,
+                         {.layer_type = slides ? "sliding_attention" : "full_attention",
+                          .base = slides ? "local_rope_theta" : "global_rope_theta"});
   }
   return s;
 }
@@ -73,6 +72,7 @@ const Family modernbert{.name = "modernbert",
                         .architecture = "ModernBertForMaskedLM",
                         .known_as = "ModernBERT base and large",
                         .spec = modernbert_spec,
-                        .names = modernbert_names};
+                        .names = modernbert_names,
+                        .defaults = R"({"local_rope_theta": 10000, "global_rope_theta": 160000})"};
 
 }  // namespace qkv::families

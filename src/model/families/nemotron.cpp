@@ -9,7 +9,7 @@ ModelSpec nemotron_spec(const Config& c) {
   use_layer_norms(
       s, {.kind = NormSpec::Kind::layer, .eps = c.number({"norm_eps"}, 1e-5), .offset = c.number({kNormOffsetKey}, 1)});
   for (LayerSpec& layer : s.decoder.layers) {
-    layer.attention.rope = read_rope(c, layer.attention.width, nullptr, 0.5);
+    layer.attention.rope = read_rope(c, layer.attention.width, {.part = 0.5});
     layer.feed.gated = false;
     layer.feed.act = read_activation(c, {"hidden_act"}, "relu2");
   }
@@ -27,6 +27,7 @@ const Family nemotron{.name = "nemotron",
                       .architecture = "NemotronForCausalLM",
                       .known_as = "Nemotron-4, Minitron 4B and 8B",
                       .spec = nemotron_spec,
-                      .names = nemotron_names};
+                      .names = nemotron_names,
+                      .defaults = R"({"initializer_range": 0.0134})"};
 
 }  // namespace qkv::families

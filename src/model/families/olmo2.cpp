@@ -19,6 +19,7 @@ const Family olmo2{.name = "olmo2",
                    .architecture = "Olmo2ForCausalLM",
                    .known_as = "OLMo 2 1B to 32B",
                    .spec = olmo2_spec,
-                   .names = llama_like_names};
+                   .names = llama_like_names,
+                   .defaults = R"({"rms_norm_eps": 1e-5})"};
 
 }  // namespace qkv::families

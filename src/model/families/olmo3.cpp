@@ -13,7 +13,7 @@ ModelSpec olmo3_spec(const Config& c) {
     layer.place = NormPlace::branch;
     AttentionSpec& a = layer.attention;
     a.qk_norm = AttentionSpec::QkNorm::whole;
-    a.rope = read_rope(c, a.width, sliding[i] ? "sliding_attention" : "full_attention");
+    a.rope = read_rope(c, a.width, {.layer_type = sliding[i] ? "sliding_attention" : "full_attention"});
     if (!sliding[i]) continue;
     a.window = c.whole({"sliding_window"}, 4096);
     if (!c.has("rope_parameters")) a.rope->scaling = {};  // older configs: only for full attention
@@ -27,6 +27,7 @@ const Family olmo3{.name = "olmo3",
                    .architecture = "Olmo3ForCausalLM",
                    .known_as = "OLMo 3 7B and 32B",
                    .spec = olmo3_spec,
-                   .names = llama_like_names};
+                   .names = llama_like_names,
+                   .defaults = R"({"rms_norm_eps": 1e-5, "rope_theta": 500000})"};
 
 }  // namespace qkv::families

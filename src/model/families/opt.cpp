@@ -48,6 +48,7 @@ const Family opt{.name = "opt",
                  .known_as = "OPT 125M to 66B",
                  .spec = opt_spec,
                  .names = [](TensorNames& list) { names_below(list, "model.decoder."); },
-                 .names_otherwise = [](TensorNames& list) { names_below(list, "decoder."); }};
+                 .names_otherwise = [](TensorNames& list) { names_below(list, "decoder."); },
+                 .defaults = R"({"max_position_embeddings": 2048, "dropout": 0.1})"};
 
 }  // namespace qkv::families

@@ -15,6 +15,7 @@ const Family pegasus{.name = "pegasus",
                      .architecture = "PegasusForConditionalGeneration",
                      .known_as = "Pegasus, summaries",
                      .spec = pegasus_spec,
-                     .names = bart_like_names};
+                     .names = bart_like_names,
+                     .defaults = R"({"max_position_embeddings": 1024})"};
 
 }  // namespace qkv::families

@@ -9,7 +9,7 @@ ModelSpec phi_spec(const Config& c) {
   s.head = {.tied = c.flag({"tie_word_embeddings"}, false), .bias = true};
   for (LayerSpec& layer : s.decoder.layers) {
     layer.place = NormPlace::shared;
-    layer.attention.rope = read_rope(c, layer.attention.width, nullptr, 0.5);
+    layer.attention.rope = read_rope(c, layer.attention.width, {.part = 0.5});
     if (c.flag({"qk_layernorm"}, false)) layer.attention.qk_norm = AttentionSpec::QkNorm::per_head;
   }
   return s;

@@ -30,6 +30,7 @@ const Family phi3{.name = "phi3",
                   .architecture = "Phi3ForCausalLM",
                   .known_as = "Phi-3 mini and medium, Phi-4",
                   .spec = phi3_spec,
-                  .names = phi3_names};
+                  .names = phi3_names,
+                  .defaults = R"({"rms_norm_eps": 1e-5, "original_max_position_embeddings": 4096})"};
 
 }  // namespace qkv::families

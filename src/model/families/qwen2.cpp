@@ -21,6 +21,7 @@ const Family qwen2{.name = "qwen2",
                    .architecture = "Qwen2ForCausalLM",
                    .known_as = "Qwen 1.5, 2 and 2.5 0.5B to 72B",
                    .spec = qwen2_spec,
-                   .names = llama_like_names};
+                   .names = llama_like_names,
+                   .defaults = R"({"sliding_window": 4096, "max_window_layers": 28})"};
 
 }  // namespace qkv::families

@@ -6,7 +6,9 @@ namespace {
 
 ModelSpec qwen2_moe_spec(const Config& c) {
   ModelSpec s = llama_like(c);
-  const std::vector<bool> sliding = qwen_sliding(c);
+  // Every other layer before `max_window_layers`.
+  const int64_t end = c.whole({"max_window_layers"}, 0);
+  const std::vector<bool> sliding = read_used_windows(c, [&](int64_t layer) { return layer % 2 == 0 && layer < end; });
   add_qwen_experts(c, s);
   for (size_t i = 0; i < s.decoder.layers.size(); ++i) {
     LayerSpec& layer = s.decoder.layers[i];
@@ -38,6 +40,7 @@ const Family qwen2_moe{.name = "qwen2_moe",
                        .architecture = "Qwen2MoeForCausalLM",
                        .known_as = "Qwen1.5-MoE-A2.7B, Qwen2-57B-A14B",
                        .spec = qwen2_moe_spec,
-                       .names = qwen2_moe_names};
+                       .names = qwen2_moe_names,
+                       .defaults = R"({"sliding_window": 4096, "max_window_layers": 28})"};
 
 }  // namespace qkv::families

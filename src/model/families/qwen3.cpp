@@ -21,6 +21,7 @@ const Family qwen3{.name = "qwen3",
                    .architecture = "Qwen3ForCausalLM",
                    .known_as = "Qwen 3 0.6B to 32B",
                    .spec = qwen3_spec,
-                   .names = llama_like_names};
+                   .names = llama_like_names,
+                   .defaults = R"({"sliding_window": 4096, "max_window_layers": 28})"};
 
 }  // namespace qkv::families

@@ -29,6 +29,7 @@ const Family qwen3_moe{.name = "qwen3_moe",
                        .known_as = "Qwen3-30B-A3B, Qwen3-235B-A22B",
                        .spec = qwen3_moe_spec,
                        .names = qwen3_moe_names,
-                       .names_otherwise = packed_experts_names};
+                       .names_otherwise = packed_experts_names,
+                       .defaults = R"({"sliding_window": 4096})"};
 
 }  // namespace qkv::families

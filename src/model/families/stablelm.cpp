@@ -14,7 +14,7 @@ ModelSpec stablelm_spec(const Config& c) {
     if (c.flag({"use_parallel_residual"}, false)) layer.place = NormPlace::shared;
     AttentionSpec& a = layer.attention;
     a.q_bias = a.k_bias = a.v_bias = c.flag({"use_qkv_bias"}, false);
-    a.rope = read_rope(c, a.width, nullptr, 0.25);
+    a.rope = read_rope(c, a.width, {.part = 0.25});
     layer.dropout = c.probability({"hidden_dropout"}, 0);
   }
   return s;

@@ -31,6 +31,7 @@ const Family starcoder2{.name = "starcoder2",
                         .architecture = "Starcoder2ForCausalLM",
                         .known_as = "StarCoder 2 3B to 15B",
                         .spec = starcoder2_spec,
-                        .names = starcoder2_names};
+                        .names = starcoder2_names,
+                        .defaults = R"({"initializer_range": 0.018042})"};
 
 }  // namespace qkv::families

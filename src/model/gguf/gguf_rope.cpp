@@ -123,7 +123,9 @@ Json gguf_rope_parameters(const GgufFacts& f, int64_t width) {
   QKV_CHECK(turned == width || f.arch() != "llama", f.name(), ": ", f.key("rope.dimension_count"), " is ", turned,
             " but heads are ", width, " wide, and a Llama turns them whole", Hint("the model is of another family"));
   Json rope{{"rope_theta", f.number_or("rope.freq_base", 10000)}, {"rope_type", "default"}};
-  if (turned != width) {
+  // Their configs have another part where they are silent.
+  constexpr std::array<std::string_view, 6> kPartial{"glm4", "glm4moe", "gptneox", "nemotron", "phi2", "stablelm"};
+  if (turned != width || std::find(kPartial.begin(), kPartial.end(), f.arch()) != kPartial.end()) {
     double part = static_cast<double>(turned) / static_cast<double>(width);
     if (static_cast<int64_t>(static_cast<double>(width) * part) != turned) part = std::nextafter(part, 2);
     rope["partial_rotary_factor"] = part;

@@ -67,6 +67,22 @@ TEST(GgufConfig, Gemma2Of27BScalesByItsWidth) {
   EXPECT_EQ(config_from(g, 256000, 4608).at("attn_logit_softcapping"), 50.0);
 }
 
+// Where a Hugging Face config would mean a part of the head by saying nothing, whole heads are said.
+TEST(GgufConfig, HeadsThatTurnWholeSaySo) {
+  for (const std::string name : {"gptneox", "stablelm"}) {
+    for (const uint32_t turned : {16U, 32U}) {
+      HandmadeGguf g;
+      g.texts = {{"general.architecture", name}};
+      g.wholes = {{name + ".context_length", 128},     {name + ".embedding_length", 64},
+                  {name + ".block_count", 2},          {name + ".feed_forward_length", 128},
+                  {name + ".attention.head_count", 2}, {name + ".rope.dimension_count", turned}};
+      g.numbers = {{name + ".attention.layer_norm_epsilon", 1e-5F}};
+      const ModelSpec spec = read_spec(Config(config_from(g, 100, 64), name));
+      EXPECT_EQ(spec.decoder.layers[0].attention.rope->width, turned) << name;
+    }
+  }
+}
+
 TEST(GgufConfig, DeepSeekV3AsItsLogsPrintIt) {
   HandmadeGguf g;
   g.texts = {{"general.architecture", "deepseek2"}, {"deepseek2.rope.scaling.type", "yarn"}};
