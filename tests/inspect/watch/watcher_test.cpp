@@ -13,6 +13,7 @@
 #include "model/checkpoint/checkpoint.h"
 #include "ops/ops.h"
 #include "support/pass.h"
+#include "support/some_ids.h"
 #include "verify/recorded.h"
 
 namespace qkv {
@@ -51,7 +52,7 @@ TEST_P(WatchOf, measures_what_the_pattern_shows) {
   std::vector<TokenText> repeated;
   constexpr int32_t kHalf = 8;
   for (uint32_t t = 0; t < 3; ++t) {
-    std::vector<int32_t> ids = some_ids(kHalf, t), text{1};
+    std::vector<int32_t> ids = test::some_ids(kHalf, t), text{1};
     for (int i = 0; i < 2; ++i) text.insert(text.end(), ids.begin(), ids.end());
     repeated.push_back({.ids = text});
     if (model->spec().has_source()) repeated.back().source = text;
