@@ -1,7 +1,9 @@
 // What the library sees and measures is what the rooms below it see and measure; and what goes wrong is said.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "api/small_model.h"
 #include "base/expect_error.h"
@@ -143,6 +145,26 @@ TEST(ApiMeasures, LensRolesAndAttributionAreThoseOfTheInspector) {
   expect_error([&] { model.attribute(kText, {.token = 99}); }, {"99"});
   expect_error([&] { model.attribute(kText, {.target = 7, .against = 7}); }, {"both token 7"});
   expect_error([&] { model.attribute(kText, {.target = 99999}); }, {"99999"});
+}
+
+// Without a token to compare with, it is the best other one.
+TEST(ApiMeasures, AttributionsCompareWithTheBestOtherToken) {
+  const api::Model model = test::open_golden("gpt2");
+  const api::ReadResult read = model.read(kText, {.keep = "logits"});
+  const std::vector<float>& logits = read["logits"].values;
+  const auto words = static_cast<size_t>(model.info().vocabulary);
+  const std::span<const float> last = std::span(logits).last(words);
+  std::vector<int32_t> order(words);
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, std::greater(), [&](int32_t id) { return last[static_cast<size_t>(id)]; });
+  const api::Attribution plain = model.attribute(kText), second = model.attribute(kText, {.target = order[1]}),
+                         third = model.attribute(kText, {.target = order[2]});
+  EXPECT_EQ(plain.target, order[0]);
+  EXPECT_EQ(plain.against, order[1]);
+  EXPECT_EQ(second.target, order[1]);
+  EXPECT_EQ(second.against, order[0]) << "the second guess is compared with the best";
+  EXPECT_EQ(second.difference, -plain.difference);
+  EXPECT_EQ(third.against, order[0]);
 }
 
 TEST(ApiJudges, VectorsHaveLengthOneAndAreThoseOfTheServer) {

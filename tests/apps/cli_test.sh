@@ -79,6 +79,16 @@ expect 2 'no manifest.json' data stats "$folder"
 expect 0 'BLEU     100.00' score --tokenize zh "$folder/text" "$folder/text"
 expect 0 '"chrf2pp"' score --metric chrf --json "$folder/text" "$folder/text"
 expect 2 '3 lines' score "$folder/bad.tsv" "$folder/text"
+# The seed draws other test sets, and the same ones again.
+i=0
+while [ $i -lt 30 ]; do
+  echo "the $i th line is a sentence of some words number $((i * i % 17))" >>"$folder/reference"
+  echo "the $i th line was a sentence of words number $((i * i % 13))" >>"$folder/hypothesis"
+  i=$((i + 1))
+done
+seeded() { "$qkv" score --seed "$1" --json "$folder/hypothesis" "$folder/reference"; }
+[ "$(seeded 1)" = "$(seeded 1)" ] || { echo 'qkv score: the same seed gave two intervals' && failed=1; }
+[ "$(seeded 1)" != "$(seeded 2)" ] || { echo 'qkv score: --seed changes no interval' && failed=1; }
 expect 0 'Presets:' info --help
 expect 0 '124,439,808' info --preset gpt2
 expect 0 '"parameters": 63082496' info --preset transformer-base --json
