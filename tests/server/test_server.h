@@ -66,6 +66,8 @@ class TinyModels {
     make("experts", experts, "qwen2", 9);
     make("broken", decoder, "qwen2", 4);
     spoil_embedding(folder_.path() / "broken" / "model.safetensors", 77, 32);
+    make("longbroken", far, "qwen2", 4);
+    spoil_embedding(folder_.path() / "longbroken" / "model.safetensors", 77, 32);
     Json wide = decoder;  // a cache that fits no machine
     wide["max_position_embeddings"] = int64_t{1} << 30;
     wide["num_key_value_heads"] = 4;
