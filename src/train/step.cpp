@@ -39,6 +39,11 @@ class LossList {
     }
   }
   std::vector<double> read() const {
+    if (numbers_.format().dtype == DType::f64) {
+      std::vector<double> all(static_cast<size_t>(shape()[0]));
+      numbers_.device().download(all.data(), numbers_.data(), numbers_.bytes());
+      return all;
+    }
     const std::vector<float> all = host_floats(Tensor(numbers_, shape()));
     return {all.begin(), all.end()};
   }

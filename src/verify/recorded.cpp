@@ -20,6 +20,16 @@ std::vector<float> recorded_floats(const StoredTensor& tensor) {
   return values;
 }
 
+std::vector<double> recorded_doubles(const StoredTensor& tensor) {
+  if (tensor.dtype != "F64") {
+    const std::vector<float> values = recorded_floats(tensor);
+    return {values.begin(), values.end()};
+  }
+  std::vector<double> values(tensor.bytes.size() / sizeof(double));
+  std::memcpy(values.data(), tensor.bytes.data(), values.size() * sizeof(double));
+  return values;
+}
+
 std::vector<int32_t> recorded_ids(const StoredTensor& tensor) {
   const bool wide = tensor.dtype == "I64";
   QKV_CHECK(wide || tensor.dtype == "I32", "recorded tensor '", tensor.name, "' is ", tensor.dtype,

@@ -10,7 +10,8 @@
 namespace qkv {
 
 std::vector<float> recorded_floats(const StoredTensor& tensor);
-std::vector<int32_t> recorded_ids(const StoredTensor& tensor);  // I64 or I32; an Error for values outside int32
+std::vector<double> recorded_doubles(const StoredTensor& tensor);  // F64 as it is, floats widened
+std::vector<int32_t> recorded_ids(const StoredTensor& tensor);     // I64 or I32; an Error for values outside int32
 
 struct RecordedBatch {  // [B, T] ids; row b has lengths[b] tokens, the rest is padding
   int64_t batch = 0, length = 0;

@@ -5,7 +5,8 @@
 
 namespace qkv {
 
-// One line per part of `folder`/train.safetensors; nothing if the file is absent. Always in f32, like the recording.
+// One line per part of `folder`/train.safetensors; nothing if the file is absent. In f32, like the recording. Where that
+// holds f64.loss and f64.grad_norm, the same training in double, they are replayed in double and compared too.
 void verify_training(VerifyReport& report, const Checkpoint& checkpoint, const Engine& engine,
                      const std::filesystem::path& folder);
 
