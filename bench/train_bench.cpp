@@ -14,6 +14,7 @@
 #include "command.h"
 #include "kernels/tables.h"
 #include "measure.h"
+#include "micro_batches.h"
 #include "model/checkpoint/checkpoint.h"
 #include "model/families/presets.h"
 #include "random_model.h"
@@ -69,9 +70,7 @@ class RandomTokens : public TrainData {
       made.ids.push_back(token(i));
       made.targets.push_back(token(i + 1));
     }
-    for (int64_t i = 0; i < rows; i += recipe_.sequence) {
-      made.lengths.push_back(static_cast<int32_t>(std::min(recipe_.sequence, rows - i)));
-    }
+    made.lengths.assign(static_cast<size_t>(rows / recipe_.sequence), static_cast<int32_t>(recipe_.sequence));
     if (sources_) {
       made.source_ids.assign(made.targets.rbegin(), made.targets.rend());
       made.source_lengths = made.lengths;
@@ -104,7 +103,6 @@ Recipe recipe_for(const Wanted& wanted) {
   }
   if (wanted.tokens > 0) recipe.batch_tokens = wanted.tokens;
   if (wanted.sequence > 0) recipe.sequence = wanted.sequence;
-  if (wanted.micro_batches > 0) recipe.micro_batches = wanted.micro_batches;
   if (!wanted.precision.empty()) recipe.bf16 = wanted.precision == "bf16";
   for (const auto& [key, value] :
        {std::pair{"vocab_size", recipe.tokenizer.vocab > 0 ? recipe.tokenizer.vocab : kCharacters},
@@ -113,8 +111,6 @@ Recipe recipe_for(const Wanted& wanted) {
   }
   recipe.evaluate = {};
   recipe.checkpoint = {};
-  QKV_CHECK(recipe.batch_tokens % recipe.micro_batches == 0, recipe.batch_tokens, " tokens do not divide into ",
-            recipe.micro_batches, " micro-batches", Hint("choose a multiple"));
   return recipe;
 }
 
@@ -270,6 +266,9 @@ void print_json(const Found& f) {
 void bench(const Wanted& wanted) {
   Recipe recipe = recipe_for(wanted);
   const ModelSpec spec = spec_for(recipe);
+  recipe.micro_batches =
+      micro_batches_of_whole_texts(recipe.batch_tokens, spec.has_source() ? 2 * recipe.sequence : recipe.sequence,
+                                   wanted.micro_batches, recipe.micro_batches);
   const Json peer = peer_of(wanted, recipe, spec);  // first, while a GPU's memory is free
   const Engine engine(timed_kernels(kernels_of(wanted.device)), {.threads = wanted.threads});
   const bool gpu = limits_of(engine) == Limits::Of::gpu;
@@ -339,7 +338,8 @@ int run(int argc, char** argv) {
   what->add_option("--recipe", wanted.recipe, "A recipe file: its model, batch, precision and optimiser");
   app.add_option("--tokens", wanted.tokens, "Tokens per step; default: the recipe's, or 4096")->check(count);
   app.add_option("--seq", wanted.sequence, "Tokens per sequence; default: the recipe's, or 256")->check(count);
-  app.add_option("--micro-batches", wanted.micro_batches, "Micro-batches per step; default: the recipe's, or 1")
+  app.add_option("--micro-batches", wanted.micro_batches,
+                 "Micro-batches per step; default: the recipe's, fewer where they would not hold whole sequences, or 1")
       ->check(CLI::IsMember({1, 2, 4, 8, 16, 32, 64}));
   app.add_option("--precision", wanted.precision, "f32 or bf16; default: the recipe's, or bf16")
       ->check(CLI::IsMember({"f32", "bf16"}));
