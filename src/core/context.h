@@ -18,14 +18,17 @@ struct Rng {
   uint64_t first_row = 0;  // global token index of row 0
 };
 
+class GradientWatch;
+
 class Context {
  public:
   const Kernels& kernels;
   const Exec& exec;
   Arena& arena;
   Precision precision;
-  Tape* tape = nullptr;    // absent: inference
-  Probe* probe = nullptr;  // absent: no taps
+  Tape* tape = nullptr;                     // absent: inference
+  Probe* probe = nullptr;                   // absent: no taps
+  GradientWatch* gradient_watch = nullptr;  // hears when the gradient of a weight is complete
   Rng rng;
   bool training = false;          // dropout is on
   bool recompute_layers = false;  // under a tape, only the input and output of a layer are kept

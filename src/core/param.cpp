@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "core/context.h"
+#include "core/gradient_watch.h"
 
 namespace qkv {
 
@@ -31,7 +32,12 @@ Tensor Param::master() const {
   return master_;
 }
 
+void Param::note_read(Context& cx) const {
+  if (cx.gradient_watch != nullptr) cx.gradient_watch->reads(*this);
+}
+
 Tensor Param::master(Context& cx) const {
+  note_read(cx);
   if (cx.arena.planning()) return Tensor(*device_, nullptr, format_, shape_);
   master_read_ = true;
   return master();
@@ -61,6 +67,7 @@ Tensor Param::value(Context& cx) const {
 }
 
 Tensor Param::value(Context& cx, DType dtype) const {
+  note_read(cx);
   if (!format().plain() || format().dtype == dtype) return master(cx);
   if (cx.arena.planning()) return shape_only(dtype);
   QKV_ASSERT(!converted_.defined() || converted_.dtype() == dtype, "weight '", name_, "' was used as ",
@@ -83,6 +90,7 @@ int64_t Param::held_bytes() const {
 }
 
 Tensor Param::tiles(Context& cx) const {
+  note_read(cx);
   if (!cx.kernels.wants_tiles || !format().plain() || shape_.rank() < 2) return {};
   const Shape shape = tiles_shape(shape_);
   if (cx.arena.planning()) return Tensor(*device_, nullptr, Format(DType::bf16), shape);

@@ -75,6 +75,7 @@ class Param {
 
  private:
   void allocate_master() const;
+  void note_read(Context& cx) const;  // by a forward pass
 
   std::string name_;
   Device* device_;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "core/context.h"
+#include "core/gradient_watch.h"
 
 namespace qkv {
 
@@ -65,6 +66,7 @@ Grad Backward::grad(const Tensor& x) {
 }
 
 Grad Backward::grad(const Param& w) {
+  if (cx.gradient_watch != nullptr && w.trainable) cx.gradient_watch->adds(w);
   if (cx.arena.planning()) {  // a plan does not touch the weights; this address is never read
     return w.trainable ? Grad{Tensor(w.device(), nullptr, cx.precision.exact, w.shape())} : Grad{};
   }
@@ -199,6 +201,7 @@ void Tape::backward(Context& cx) {
       if (!nodes_[n].kept) release(nodes_[n]);
     }
     steps_.pop_back();
+    if (cx.gradient_watch != nullptr) cx.gradient_watch->step_done(cx, *this);
   }
 }
 

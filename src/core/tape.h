@@ -73,6 +73,7 @@ class Tape {
   Tensor input(const Tensor& t);                    // a leaf with a gradient, which is kept
   Tensor input(const Tensor& t, const Grad& into);  // the same, with another tape's gradient as its own
   void record(const char* op, Step step);
+  size_t steps() const { return steps_.size(); }  // recorded, and not yet run backward
   void keep(const Tensor& t);
   // The step that made y takes its gradient in this dtype, dropped.
   void reads_rounded(const Tensor& y, DType dtype, const Backward::Dropped& dropped);

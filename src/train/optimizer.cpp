@@ -134,8 +134,9 @@ void Optimizer::gather_states() {
   for (size_t i = 0; i < slots_.size() && first_rank; ++i) {
     if (data_parallel_.keeps(i)) continue;
     Slot& slot = slots_[i];
-    if (has_first(slot.rule, spec_)) slot.first = zeros_like(*slot.weight);
-    if (has_second(slot.rule)) slot.second = zeros_like(*slot.weight);
+    const auto on_host = [&] { return Storage(cpu_device(), slot.weight->format(), slot.weight->shape()); };
+    if (has_first(slot.rule, spec_)) slot.first = on_host();
+    if (has_second(slot.rule)) slot.second = on_host();
     std::vector<std::byte>& from = in[static_cast<size_t>(data_parallel_.owner(i))];
     from.resize(from.size() + static_cast<size_t>(slot.first.bytes() + slot.second.bytes()));
   }
@@ -173,14 +174,10 @@ std::vector<Optimizer::State> Optimizer::states() const {
   return all;
 }
 
-int64_t Optimizer::bytes(const ModelSpec& model, const OptimizerSpec& spec) {
-  int64_t bytes = 0;
-  for (const WeightSpec& weight : weight_list(model)) {
-    const Kind rule = rule_for(spec, weight);
-    const int64_t each = weight.shape.count() * size_of(DType::f32);
-    bytes += each * ((has_first(rule, spec) ? 1 : 0) + (has_second(rule) ? 1 : 0));
-  }
-  return bytes;
+int64_t Optimizer::bytes(const OptimizerSpec& spec, const WeightSpec& weight) {
+  const Kind rule = rule_for(spec, weight);
+  const int64_t each = weight.shape.count() * size_of(DType::f32);
+  return each * ((has_first(rule, spec) ? 1 : 0) + (has_second(rule) ? 1 : 0));
 }
 
 }  // namespace qkv

@@ -36,7 +36,7 @@ class Optimizer {
   int64_t steps() const { return steps_; }
 
   // The optimiser's tensors, shaped like the weights ("m.layers.0.attn.q"), zero at the start. With zero > 0 only those
-  // this rank owns; gather_states() brings all to rank 0 until drop_gathered().
+  // this rank owns; gather_states() brings all to rank 0, those of others to its host's memory, until drop_gathered().
   struct State {
     std::string name;
     Tensor tensor;
@@ -44,8 +44,8 @@ class Optimizer {
   std::vector<State> states() const;
   void gather_states();
   void drop_gathered();
-  void set_steps(int64_t steps) { steps_ = steps; }  // when states are restored
-  static int64_t bytes(const ModelSpec& model, const OptimizerSpec& spec);
+  void set_steps(int64_t steps) { steps_ = steps; }                           // when states are restored
+  static int64_t bytes(const OptimizerSpec& spec, const WeightSpec& weight);  // of those of one weight
 
   // The weights it updates, in the order of their names.
   std::vector<Param*> trainable() const { return data_parallel_.weights(); }

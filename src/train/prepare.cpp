@@ -246,8 +246,12 @@ void pack_corpus(const Recipe& recipe, const Corpus& corpus, const fs::path& roo
 
 // Before weights are written that could not be trained here.
 void check_memory(const Recipe& recipe, const ModelSpec& spec, int64_t memory) {
-  double need = recipe.zero == 0 ? static_cast<double>(Optimizer::bytes(spec, recipe.optimizer)) : 0;
-  for (const WeightSpec& weight : weight_list(spec)) need += 4.0 * static_cast<double>(weight.shape.count());
+  double need = 0;
+  const bool all_states = recipe.zero == 0 && recipe.frozen.empty();  // else the plan of the run says which
+  for (const WeightSpec& weight : weight_list(spec)) {
+    need += 4.0 * static_cast<double>(weight.shape.count());
+    if (all_states) need += static_cast<double>(Optimizer::bytes(recipe.optimizer, weight));
+  }
   const auto have = static_cast<double>(memory);
   QKV_CHECK(need <= have, "the model's weights and the optimiser's tensors need ", gigabytes(need), " but ",
             gigabytes(have), " of memory are free", Hint("choose a smaller model"));

@@ -252,7 +252,7 @@ Recipe read_recipe(const Json& json, const std::string& what, int ranks) {
   f.inside("data", [&](Fields& in) { read_data(in, r.data); });
   f.whole("sequence", r.sequence, 2, 1 << 20);
   f.whole("batch_tokens", r.batch_tokens, 1, int64_t{1} << 31);
-  f.whole("micro_batches", r.micro_batches, 1, 1 << 16);
+  f.whole("micro_batches", r.micro_batches, 1, kMaxMicroBatches);
   f.whole("steps", r.steps, 1);
   int precision = r.bf16 ? 1 : 0;
   f.word("precision", precision, {"f32", "bf16"});

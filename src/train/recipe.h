@@ -14,6 +14,8 @@
 
 namespace qkv {
 
+constexpr int64_t kMaxMicroBatches = 1 << 16;
+
 struct Recipe {
   enum class Objective : uint8_t {
     causal,     // the next token of a text

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "core/gradient_watch.h"
 #include "core/host_values.h"
 
 namespace qkv {
@@ -53,6 +54,22 @@ class LossList {
   Storage numbers_;
 };
 
+// Gives the tree each gradient as soon as backward has completed it.
+class IntoTree final : public GradientWatch {
+ public:
+  IntoTree(const Tape& tape, GradientTree& tree) : GradientWatch(tape), tree_(tree) {}
+  double seconds = 0;  // in the tree
+
+ private:
+  void begun(const Param&) override {}
+  void complete(Context& cx, const Param& weight) override {
+    Stopwatch watch;
+    tree_.add(cx, weight);
+    watch.add_to(seconds);
+  }
+  GradientTree& tree_;
+};
+
 }  // namespace
 
 StepSeconds& StepSeconds::operator+=(const StepSeconds& o) {
@@ -64,36 +81,57 @@ StepSeconds& StepSeconds::operator+=(const StepSeconds& o) {
   return *this;
 }
 
-void GradientTree::add(Context& cx) {
-  Level carry;
-  for (Param* weight : weights_) carry.push_back(weight->take_gradient());
-  size_t level = 0;
-  for (; level < levels_.size() && !levels_[level].empty(); ++level) {
-    Level earlier = std::exchange(levels_[level], {});
-    for (size_t i = 0; i < carry.size(); ++i) {
-      if (!carry[i].defined()) {
-        carry[i] = std::move(earlier[i]);
-      } else if (earlier[i].defined()) {
-        const Shape& shape = weights_[i]->shape();
-        const Tensor sum(earlier[i], shape);
-        cx.kernels.add(cx.exec, {.y = sum, .a = sum, .b = Tensor(carry[i], shape)});
-        carry[i] = std::move(earlier[i]);
-      }
-    }
+GradientTree::GradientTree(std::vector<Param*> weights) {
+  for (Param* weight : weights) {
+    index_[weight] = sums_.size();
+    sums_.push_back({.weight = weight});
   }
-  if (level == levels_.size()) levels_.emplace_back();
-  levels_[level] = std::move(carry);
 }
 
-void GradientTree::finish(Context&) {
-  for (size_t level = 0; level + 1 < levels_.size(); ++level) {
-    QKV_ASSERT(levels_[level].empty(), "the number of micro-batches is not a power of two");
+void GradientTree::add(Context& cx, const Param& weight) {
+  add(cx, sums_[index_.at(&weight)]);
+}
+
+void GradientTree::add(Context& cx, Sums& sums) {
+  QKV_ASSERT(sums.added == micro_batches_, "the gradient of '", sums.weight->name(), "' was added twice to one sum");
+  const Shape& shape = sums.weight->shape();
+  Storage carry = sums.weight->take_gradient();
+  size_t level = 0;
+  for (; (sums.added >> level & 1) != 0; ++level) {
+    Storage earlier = std::move(sums.levels[level]);
+    if (!carry.defined()) {
+      carry = std::move(earlier);
+    } else if (earlier.defined()) {
+      const Tensor sum(earlier, shape);
+      cx.kernels.add(cx.exec, {.y = sum, .a = sum, .b = Tensor(carry, shape)});
+      carry = std::move(earlier);
+    }
   }
-  for (size_t i = 0; i < weights_.size(); ++i) {
-    Storage& sum = levels_.back()[i];
-    if (sum.defined()) weights_[i]->put_gradient(std::move(sum));
+  if (level == sums.levels.size()) sums.levels.emplace_back();
+  sums.levels[level] = std::move(carry);
+  ++sums.added;
+}
+
+void GradientTree::end_micro_batch(Context& cx) {
+  for (Sums& sums : sums_) {
+    if (sums.added == micro_batches_) add(cx, sums);
+    QKV_ASSERT(!sums.weight->gradient().defined(), "the gradient of '", sums.weight->name(),
+               "' was added to after it was taken for complete");
   }
-  levels_.clear();
+  ++micro_batches_;
+}
+
+void GradientTree::finish() {
+  QKV_ASSERT(std::has_single_bit(micro_batches_), "the number of micro-batches is not a power of two");
+  for (Sums& sums : sums_) {
+    Storage& sum = sums.levels.back();
+    if (sum.defined()) sums.weight->put_gradient(std::move(sum));
+  }
+  sums_.clear();
+}
+
+int64_t GradientTree::most_sums(int64_t micro_batches) {
+  return std::max(std::countr_zero(static_cast<uint64_t>(micro_batches)), 1);
 }
 
 StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, const Model& model, Optimizer& optimizer,
@@ -134,17 +172,21 @@ StepResult train_step(const Engine& engine, Arena& arena, Arena& gradients, cons
     cx.probe = options.probe;
     cx.training = true;
     cx.recompute_layers = options.recompute;
+    IntoTree into_tree(tape, tree);
+    if (micro_batches.size() > 1) cx.gradient_watch = &into_tree;
     const BatchLoss loss = loss_of(cx, model, batch, options.loss,
                                    {.divisor = static_cast<double>(result.counted), .share = 1 / all_batches});
     watch.add_to(result.seconds.forward);
     tape.backward(cx, loss.loss);
     watch.add_to(result.seconds.backward);
+    result.seconds.backward -= into_tree.seconds;
+    result.seconds.gradients += into_tree.seconds;
     found.keep(cx, static_cast<size_t>(&batch - micro_batches.data()), loss);
-    if (micro_batches.size() > 1) tree.add(cx);
+    if (micro_batches.size() > 1) tree.end_micro_batch(cx);
     watch.add_to(result.seconds.gradients);
   }
   Context cx = context();
-  if (micro_batches.size() > 1) tree.finish(cx);
+  if (micro_batches.size() > 1) tree.finish();
   data_parallel.sum_gradients(cx);
   if (options.before_update) options.before_update(cx);
   watch.add_to(result.seconds.gradients);

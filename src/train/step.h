@@ -9,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
 
 #include "train/objective.h"
@@ -16,20 +17,34 @@
 
 namespace qkv {
 
-// Sums the gradients of micro-batches in the order of the tree.
+// Sums the gradients of micro-batches in the order of the tree, weight by weight: a gradient is added as soon as it is
+// complete, so that beside the sums only those that backward still adds to take memory.
 class GradientTree {
  public:
-  explicit GradientTree(std::vector<Param*> weights) : weights_(std::move(weights)) {}
+  explicit GradientTree(std::vector<Param*> weights);
 
-  // Moves the gradients of the next micro-batch out of the weights.
-  void add(Context& cx);
-  // Puts the sum back into the weights. The number of add() calls must be a power of two.
-  void finish(Context& cx);
+  // Moves the gradient of a weight, which is complete in this micro-batch, out of it.
+  void add(Context& cx, const Param& weight);
+  // The same for the weights that were not added in this micro-batch, with or without a gradient.
+  void end_micro_batch(Context& cx);
+  // Puts the sums back into the weights. The number of micro-batches must be a power of two.
+  void finish();
+
+  // How many sums of a weight there are at once, of so many micro-batches.
+  static int64_t most_sums(int64_t micro_batches);
 
  private:
-  using Level = std::vector<Storage>;  // one per weight; undefined if it had no gradient
-  std::vector<Param*> weights_;
-  std::vector<Level> levels_;  // levels_[i]: the sum of 2^i micro-batches, or empty
+  struct Sums {
+    Param* weight = nullptr;
+    uint64_t added = 0;  // micro-batches
+    // levels[i]: the sum of 2^i of them, if bit i of `added` is set and they had a gradient.
+    std::vector<Storage> levels;
+  };
+  void add(Context& cx, Sums& sums);
+
+  std::vector<Sums> sums_;
+  std::map<const Param*, size_t> index_;
+  uint64_t micro_batches_ = 0;  // ended
 };
 
 struct StepOptions {

@@ -53,15 +53,6 @@ class NextBatches {
   std::exception_ptr error_;
 };
 
-// Of a weight's copies for products of bf16. What norms, routers and lookups read is the master.
-int64_t copied_bytes(const WeightSpec& weight, bool of_head, bool as_tiles) {
-  const bool product = read_by_products(weight) && (weight.part != Part::embedding || of_head);
-  const bool bias = weight.name.ends_with(".bias") && weight.part != Part::norm && weight.part != Part::router;
-  int64_t count = product || bias ? weight.shape.count() : 0;
-  if (product && as_tiles) count += tiles_shape(weight.shape).count();
-  return count * size_of(DType::bf16);
-}
-
 }  // namespace
 
 namespace {
@@ -216,59 +207,6 @@ StopReason Trainer::run(const TrainHooks& hooks, Probe* probe) {
     if (!last && patience > 0 && counters_.evals_without_improvement >= patience) return StopReason::no_improvement;
   }
   return StopReason::finished;
-}
-
-Trainer::Memory Trainer::plan(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data,
-                              Comm& comm) {
-  Memory memory{.states = Optimizer::bytes(model.spec(), recipe.optimizer), .free = engine.device().free_bytes()};
-  std::vector<Param*> trainable;
-  for (auto& [name, weight] : model.weights()) {
-    const int64_t bytes = weight.shape().count() * size_of(DType::f32);
-    memory.weights += bytes;
-    if (!weight.trainable) continue;
-    memory.gradients += bytes;
-    trainable.push_back(&weight);
-  }
-  for (const WeightSpec& spec : weight_list(model.spec())) {
-    const bool of_head = model.weights().find(spec.name) == &model.head().weight();
-    if (recipe.bf16) memory.copies += copied_bytes(spec, of_head, engine.kernels().wants_tiles);
-  }
-  const DataParallel data_parallel(comm, trainable, static_cast<int>(recipe.zero));
-  int64_t levels = 1;
-  for (int64_t m = data_parallel.micro_batch_range(recipe.micro_batches).count; m > 1; m /= 2) ++levels;
-  // Sums of the tree while micro-batches run; then the one of all, and what ranks exchange.
-  memory.gradients = std::max(levels * memory.gradients, memory.gradients + data_parallel.exchanged_bytes());
-
-  // What cannot fit is not even read: ids and targets of a step, and the residual stream of a micro-batch.
-  const bool windows = recipe.objective == Recipe::Objective::causal || recipe.objective == Recipe::Objective::masked;
-  const auto all = static_cast<int64_t>(data.train_tokens);  // batches of pairs and chats are no larger
-  const int64_t rows = windows ? recipe.batch_tokens : std::min(recipe.batch_tokens, all);
-  const int64_t least = 2 * rows / comm.size() * size_of(DType::i32) +
-                        rows / recipe.micro_batches * model.spec().width * size_of(DType::f32);
-  if (memory.total() + least > memory.free) {
-    memory.activations = least;
-    return memory;
-  }
-
-  const Peaks peaks = dry_run(engine, recipe, model, data);
-  memory.activations = peaks.activations + peaks.gradients;
-  return memory;
-}
-
-// One micro-batch without kernels and without memory.
-Trainer::Peaks Trainer::dry_run(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data) {
-  Arena arena(engine.device(), 0, Arena::Mode::plan), gradients(engine.device(), 0, Arena::Mode::plan);
-  Tape tape(gradients);
-  const Kernels dry = engine.kernels().dry();
-  Context cx{.kernels = dry, .exec = engine.exec(), .arena = arena, .precision = recipe.precision()};
-  cx.tape = &tape;
-  cx.training = true;
-  cx.recompute_layers = recipe.recompute;
-  const TrainBatch batch = data.micro_batch(0, 0);
-  const BatchLoss loss = loss_of(cx, model, batch, recipe.loss, {});
-  tape.backward(cx, loss.loss);
-  for (auto& [name, weight] : model.weights()) weight.clear_gradient();
-  return {arena.peak(), gradients.peak()};
 }
 
 double Trainer::operations_per_step() const {

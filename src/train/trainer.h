@@ -51,26 +51,37 @@ class Trainer {
   StopReason run(const TrainHooks& hooks, Probe* probe = nullptr);
   EvalResult evaluate();
 
-  // Bytes each part of a run will need on the engine's device, computed before anything is allocated. Where a batch alone
-  // is more than its free memory, `activations` is a lower bound.
+  // Bytes each part of a run will need on the engine's device, of this rank, computed before anything is allocated. Where a
+  // batch alone is more than its free memory, `activations` is a lower bound.
   struct Memory {
     int64_t weights = 0, copies = 0, gradients = 0, states = 0, activations = 0;
-    int64_t free = 0;  // on the device, before any of it is taken
+    int64_t gathered = 0;  // of the host: optimiser tensors of other ranks, for a checkpoint
+    int64_t free = 0;      // on the device, before any of it is taken
     int64_t total() const { return weights + copies + gradients + states + activations; }
-    int64_t checkpoint() const { return weights + states; }  // copied to the host while it is written
+    // On the host while it is written: a copy of all, and what was gathered.
+    int64_t checkpoint() const { return weights + states + 2 * gathered; }
   };
   static Memory plan(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data,
                      Comm& comm = self_comm());
+  // Changes of the recipe that need less than its plan, and what they need: the best number of micro-batches, recompute,
+  // both. More micro-batches have smaller activations and more sums in the gradient tree.
+  struct Alternative {
+    std::string change;  // as --set takes it
+    int64_t total = 0;
+  };
+  static std::vector<Alternative> alternatives(const Engine& engine, const Recipe& recipe, Model& model,
+                                               const TrainData& data, Comm& comm = self_comm());
   int64_t arena_peak() const { return arena_.peak() + gradients_.peak(); }
   // FLOPs of one step: 6 per weight and token, plus attention.
   double operations_per_step() const;
 
  private:
-  // Most bytes of a micro-batch in each arena.
+  // Most bytes of a micro-batch in each arena, and of gradients of weights beside so many sums of each.
   struct Peaks {
-    int64_t activations = 0, gradients = 0;
+    int64_t activations = 0, gradients = 0, beside_sums = 0;
   };
-  static Peaks dry_run(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data);
+  static Peaks dry_run(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data,
+                       int64_t sums = 1);
   Trainer(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data, Comm& comm,
           const Peaks& peaks);
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "api/training/train_watch.h"
+#include "base/expect_error.h"
 #include "base/temp_folder.h"
 #include "model/checkpoint/checkpoint.h"
 #include "support/guarded_device.h"
@@ -74,6 +75,24 @@ TEST(TrainWatch, SecondsGoOnWhereARunIsResumed) {
   watch.begin(counters);
   EXPECT_GE(watch.end(counters).seconds, 1000);
   EXPECT_GE(watch.share(counters), 0.25);
+}
+
+// The hint names changes that were planned and fit; where none does, how little it can be.
+TEST(TrainReports, SayWhatWouldFit) {
+  const Trainer::Memory memory{.weights = 3'000'000'000, .gradients = 4'000'000'000, .free = 6'000'000'000};
+  test::GuardedEngine device;
+  const auto refused = [&](const std::vector<Trainer::Alternative>& all, std::initializer_list<const char*> parts) {
+    const auto error = error_of([&] { check_memory(memory, device.device, [&] { return all; }); });
+    ASSERT_TRUE(error.has_value());
+    for (const char* part : parts) EXPECT_NE(std::string(error->what()).find(part), std::string::npos) << error->what();
+    EXPECT_EQ(error->hint().find("recompute=true needs 6.50 GB,") == std::string::npos,
+              all.size() != 2 || all[0].total < 6'000'000'000);
+  };
+  refused({{"micro_batches=2", 5'500'000'000}, {"recompute=true", 6'500'000'000}},
+          {"needs 7.00 GB", "6.00 GB are free on guarded", "micro_batches=2 needs 5.50 GB"});
+  refused({{"micro_batches=2", 6'900'000'000}, {"recompute=true", 6'500'000'000}},
+          {"recompute=true needs 6.50 GB, which is too much as well", "fewer batch_tokens"});
+  refused({}, {"fewer batch_tokens, a smaller model or frozen weights need less"});
 }
 
 }  // namespace train_reports_test

@@ -175,6 +175,40 @@ TEST_P(Checks, HalvesOfTheTreeAddUpToItsBits) {
   }
 }
 
+// Gradients are added as soon as backward has completed them: with an embedding that is read at both ends of a pass, and with
+// layers that are computed again, the bits are those of the tree.
+TEST_P(Checks, MicroBatchesAreAddedInPairs) {
+  for (const bool tied : {false, true}) {
+    for (const bool recompute : {false, true}) {
+      Json config = llama();
+      config["tie_word_embeddings"] = tied;
+      const auto model = fresh(config);
+      constexpr uint32_t kParts = 8;
+      std::vector<TrainBatch> parts;
+      for (uint32_t n = 0; n < kParts; ++n) {
+        parts.push_back(texts({some(5 + n, n)}));
+        parts.back().counted = 16;
+      }
+      const auto all = gradients(*model, parts, {.recompute = recompute});
+      std::vector<std::map<std::string, Numbers>> sums;
+      for (TrainBatch& part : parts) {
+        part.counted = 16 * kParts;
+        sums.push_back(gradients(*model, {&part, 1}, {.recompute = recompute}));
+      }
+      for (size_t distance = 1; distance < kParts; distance *= 2) {
+        for (size_t n = 0; n < kParts; n += 2 * distance) {
+          for (auto& [name, sum] : sums[n]) {
+            for (size_t i = 0; i < sum.size(); ++i) sum[i] += sums[n + distance].at(name)[i];
+          }
+        }
+      }
+      for (const auto& [name, gradient] : all) {
+        EXPECT_TRUE(sums[0].at(name) == gradient) << name << ", tied " << tied << ", recompute " << recompute;
+      }
+    }
+  }
+}
+
 TEST_P(Checks, ComputingLayersAgainChangesNoBit) {
   Json config = llama();
   config["attention_dropout"] = 0.2;

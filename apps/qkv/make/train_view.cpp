@@ -55,6 +55,7 @@ void TrainView::show_plan(const Start& start, const TrainPlan& plan) {
                         {"gradients", memory.gradients},
                         {"optimizer", memory.states},
                         {"activations", memory.activations}}},
+                      {"memory_of_a_checkpoint", memory.checkpoint()},
                       {"device", start.engine.device().name()},
                       {"memory_free", memory.free},
                       {"expected_seconds", plan.seconds}}
@@ -75,10 +76,11 @@ void TrainView::show_plan(const Start& start, const TrainPlan& plan) {
             << labelled(
                    "memory",
                    fmt::format(
-                       "{} of {} free on {}: weights {}, bf16 copies {}, gradients {}, optimiser {}, activations {}",
+                       "{} of {} free on {}: weights {}, bf16 copies {}, gradients {}, optimiser {}, activations {}; "
+                       "of the host {} more while a checkpoint is written",
                        megabytes(memory.total()), megabytes(memory.free), start.engine.device().name(),
                        megabytes(memory.weights), megabytes(memory.copies), megabytes(memory.gradients),
-                       megabytes(memory.states), megabytes(memory.activations)))
+                       megabytes(memory.states), megabytes(memory.activations), megabytes(memory.checkpoint())))
             << labelled("time", fmt::format("about {} if steps reach 40 % of a large matmul's {:.2f} TFLOP/s",
                                             duration(plan.seconds), best_product_ / 1e12));
   std::cout.flush();

@@ -56,6 +56,23 @@ auto written_beside(const char* what, const Write& write) -> decltype(write()) {
   }
 }
 
+// "micro_batches=4 would need 1.20 GB", of what fits; else how little it can be.
+std::string what_needs_less(const Trainer::Memory& memory, std::vector<Trainer::Alternative> all) {
+  const auto by_total = [](const auto& a, const auto& b) { return a.total < b.total; };
+  const auto fits = [&](const auto& one) { return one.total <= memory.free; };
+  const std::string others = "fewer batch_tokens, a smaller model or frozen weights need less";
+  if (all.empty()) return others;
+  if (std::none_of(all.begin(), all.end(), fits)) {
+    const Trainer::Alternative& least = *std::min_element(all.begin(), all.end(), by_total);
+    return fmt::format("{} needs {}, which is too much as well; {}", least.change, megabytes(least.total), others);
+  }
+  std::string text;
+  for (const Trainer::Alternative& one : all) {
+    if (fits(one)) text += fmt::format("{}{} needs {}", text.empty() ? "" : ", ", one.change, megabytes(one.total));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string megabytes(int64_t bytes) {
@@ -63,12 +80,13 @@ std::string megabytes(int64_t bytes) {
                                 : fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
 }
 
-void check_memory(const Trainer::Memory& memory, const Device& device) {
+void check_memory(const Trainer::Memory& memory, const Device& device,
+                  FunctionRef<std::vector<Trainer::Alternative>()> alternatives) {
   QKV_CHECK(memory.total() <= memory.free, "this run needs ", megabytes(memory.total()), " (weights ",
             megabytes(memory.weights), ", copies in bf16 ", megabytes(memory.copies), ", gradients ",
             megabytes(memory.gradients), ", optimiser ", megabytes(memory.states), ", activations ",
             megabytes(memory.activations), ") but ", megabytes(memory.free), " are free on ", device.name(),
-            Hint("more micro-batches, a shorter sequence, or recompute=true need less"));
+            Hint(what_needs_less(memory, alternatives())));
   if (&device == &cpu_device()) return;
   const int64_t host = cpu_device().free_bytes();
   QKV_CHECK(memory.checkpoint() <= host,

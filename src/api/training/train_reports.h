@@ -33,7 +33,9 @@ struct WatchEnd {
 std::string megabytes(int64_t bytes);
 
 // An Error with need and have if a run does not fit into the memory of its device, or its checkpoints into the host's.
-void check_memory(const Trainer::Memory& memory, const Device& device);
+// `alternatives`: asked for what would need less.
+void check_memory(const Trainer::Memory& memory, const Device& device,
+                  FunctionRef<std::vector<Trainer::Alternative>()> alternatives);
 
 Json log_line(const EvalResult& result);
 

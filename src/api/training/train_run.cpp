@@ -188,7 +188,8 @@ void TrainRun::choose_device() {
     open_model();
     memory_ = Trainer::plan(*engine_, recipe_, *model_, *data_, comm_);
   }
-  check_memory(memory_, engine_->device());
+  check_memory(memory_, engine_->device(),
+               [&] { return Trainer::alternatives(*engine_, recipe_, *model_, *data_, comm_); });
 }
 
 void TrainRun::connect_gpus() {

@@ -38,7 +38,7 @@ void check(cudaError_t code, const char* what) {
   if (error == cudaErrorMemoryAllocation) {
     first_error = cudaSuccess;
     QKV_FAIL("out of GPU memory, seen when ", what,
-             Hint("use smaller batches (more micro_batches), a shorter context or a smaller model, or --device cpu"));
+             Hint("use smaller batches, a shorter context or a smaller model, or --device cpu"));
   }
   QKV_CHECK(error == cudaSuccess, "the GPU failed, seen when ", what, ": ", cudaGetErrorString(error),
             Hint("the device is lost to this process; what was written before is intact: start again from the last "
