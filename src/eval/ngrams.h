@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/seeded_hash.h"
+
 namespace qkv {
 
 // Each invalid UTF-8 byte becomes U+FFFD.
@@ -21,11 +23,11 @@ class WordIds {
   std::u32string of(const std::vector<std::string_view>& words);
 
  private:
-  std::unordered_map<std::string, char32_t> ids_;
+  std::unordered_map<std::string, char32_t, SeededHash> ids_;
 };
 
 // The keys are views into the symbols.
-using NgramCounts = std::unordered_map<std::u32string_view, int64_t>;
+using NgramCounts = std::unordered_map<std::u32string_view, int64_t, SeededHash>;
 NgramCounts count_ngrams(std::u32string_view symbols, size_t n);
 
 }  // namespace qkv

@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/seeded_hash.h"
+
 namespace qkv {
 
 struct DraftOptions {
@@ -29,9 +31,9 @@ class NgramDraft {
 
   DraftOptions options_;
   std::vector<int32_t> text_;
-  std::unordered_map<uint64_t, int32_t> children_;  // of (node, id)
-  std::vector<int64_t> followed_at_;                // by node: position after its last occurrence, or kNone
-  std::vector<int32_t> suffix_;                     // [n]: the node of the last n tokens, or kNone
+  std::unordered_map<uint64_t, int32_t, SeededHash> children_;  // of (node, id)
+  std::vector<int64_t> followed_at_;                            // by node: position after its last occurrence, or kNone
+  std::vector<int32_t> suffix_;                                 // [n]: the node of the last n tokens, or kNone
 };
 
 std::vector<int32_t> draft(std::span<const int32_t> history, const DraftOptions& options);

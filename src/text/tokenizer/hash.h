@@ -1,4 +1,5 @@
-// Hash functions for tables of tokens and token pairs, fast for short keys.
+// Hash functions for caches and for training, whose order they decide, fast for short keys. Tables of what a file
+// brings take seeded_hash().
 #pragma once
 
 #include <cstddef>
@@ -6,13 +7,9 @@
 #include <cstring>
 #include <string_view>
 
-namespace qkv {
+#include "base/seeded_hash.h"
 
-// XOR of both halves of the 128-bit product.
-inline uint64_t fold_product(uint64_t a, uint64_t b) {
-  const auto product = static_cast<unsigned __int128>(a) * b;
-  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
-}
+namespace qkv {
 
 inline uint64_t hash_number(uint64_t value) {
   return fold_product(value ^ 0x9E3779B97F4A7C15U, 0xD6E8FEB86659FD93U);

@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/printable.h"
-#include "text/tokenizer/hash.h"
+#include "base/seeded_hash.h"
 
 namespace qkv {
 
@@ -31,7 +31,7 @@ bool Vocab::add(std::string_view token, int64_t id, Check check) {
   narrow<uint32_t>(texts_.size() + token.size(), "bytes of all tokens");
   texts_ += token;
   if (3 * (count_ + 1) > 2 * slots_.size()) grow();
-  const uint64_t hash = hash_bytes(token);
+  const uint64_t hash = seeded_hash(token);
   Slot& slot = slot_for(token, hash);
   const bool is_new = slot.id < 0;
   slot = {static_cast<uint32_t>(hash >> 32), static_cast<int32_t>(id)};
@@ -48,7 +48,7 @@ Vocab::Slot& Vocab::slot_for(std::string_view token, uint64_t hash) {
 
 int32_t Vocab::find(std::string_view token) const {
   if (slots_.empty()) return -1;
-  const uint64_t hash = hash_bytes(token);
+  const uint64_t hash = seeded_hash(token);
   for (size_t i = slot_of(hash);; i = i + 1 < slots_.size() ? i + 1 : 0) {
     const Slot& slot = slots_[i];
     if (slot.id < 0) return -1;
@@ -62,7 +62,7 @@ void Vocab::grow() {
   for (const Slot& slot : old) {
     if (slot.id < 0) continue;
     const std::string_view text = token(slot.id);
-    slot_for(text, hash_bytes(text)) = slot;
+    slot_for(text, seeded_hash(text)) = slot;
   }
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/seeded_hash.h"
 #include "text/chat/jinja/value.h"
 
 namespace qkv::jinja {
@@ -86,7 +87,7 @@ struct Program {
   std::string what;  // the file, for error messages
   Node::Body body;
   std::vector<const std::string*> names;
-  std::unordered_map<std::string_view, int> name_ids;
+  std::unordered_map<std::string_view, int, SeededHash> name_ids;
   std::deque<std::string> texts;
   std::deque<MarkedText> constants;  // what the template itself writes
   std::deque<Node> nodes;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "base/seeded_hash.h"
 #include "text/tokenizer/files/base64.h"
 #include "text/tokenizer/files/gguf_pre.h"
 #include "text/tokenizer/files/gguf_tokenizer.h"
@@ -132,7 +133,7 @@ class JsonOfGguf {
   // Every way to join two pieces into a third, best score first; of equal scores the longer left part, then right part.
   std::string made_merges() const {
     const std::vector<float> scores = file_.floats("tokenizer.ggml.scores");
-    std::unordered_map<std::string_view, size_t> ids;
+    std::unordered_map<std::string_view, size_t, SeededHash> ids;
     for (size_t i = 0; i < tokens_.size(); ++i) {
       if (type(i) == TokenType::normal) ids.emplace(tokens_[i], i);
     }

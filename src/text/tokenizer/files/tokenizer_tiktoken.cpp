@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/printable.h"
+#include "base/seeded_hash.h"
 #include "text/tokenizer/files/base64.h"
 #include "text/tokenizer/files/tokenizer_files.h"
 #include "text/tokenizer/models/bpe.h"
@@ -119,7 +120,7 @@ TokenizerParts parts_of_tiktoken(const std::filesystem::path& file) {
   Vocab vocab;
   vocab.reserve(tokens.size(), 16 * tokens.size());
   std::vector<std::string> letters;
-  std::unordered_map<std::string_view, size_t> places;
+  std::unordered_map<std::string_view, size_t, SeededHash> places;
   for (size_t i = 0; i < tokens.size(); ++i) {
     letters.push_back(bytes_to_letters(tokens[i].bytes));
     const auto [first, is_new] = places.emplace(tokens[i].bytes, i);

@@ -101,7 +101,7 @@ void merge_many(const MergeTable& merges, BpeSymbols& symbols) {
 MergeTable::MergeTable(size_t merges) : slots_(merges + merges / 2 + 2), filter_(size_t{1} << (kFilterBits - 6)) {}
 
 void MergeTable::add(int32_t left, int32_t right, Merge merge) {
-  const uint64_t pair = key(left, right), hash = hash_number(pair);
+  const uint64_t pair = key(left, right), hash = seeded_hash(pair);
   size_t i = slot_of(hash);
   while (slots_[i].pair != pair && slots_[i].pair != UINT64_MAX) i = i + 1 < slots_.size() ? i + 1 : 0;
   slots_[i] = {pair, merge};

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "text/tokenizer/hash.h"
+#include "base/seeded_hash.h"
 
 namespace qkv {
 
@@ -45,7 +45,7 @@ class MergeTable {
 };
 
 inline MergeTable::Merge MergeTable::find(int32_t left, int32_t right) const {
-  const uint64_t pair = key(left, right), hash = hash_number(pair);
+  const uint64_t pair = key(left, right), hash = seeded_hash(pair);
   const uint64_t bit = hash >> (64 - kFilterBits);
   if ((filter_.data()[bit / 64] >> bit % 64 & 1) == 0) return {kNoRank, -1};
   const size_t size = slots_.size();

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/seeded_hash.h"
 #include "text/tokenizer/models/bpe_merge.h"
 #include "text/tokenizer/models/unknown_runs.h"
 #include "text/unicode/utf8.h"
@@ -15,7 +16,7 @@
 namespace qkv {
 namespace {
 
-using Ids = std::unordered_map<std::string_view, int32_t>;
+using Ids = std::unordered_map<std::string_view, int32_t, SeededHash>;
 
 constexpr int32_t kUnknownCharacter = -1;
 constexpr size_t kLongestBpeText = size_t{1} << 26;  // bounds the memory: a symbol takes about 40 bytes
@@ -69,7 +70,7 @@ class BpeTables {
 
   ByteTrie user_defined_;
   ByteTrie characters_;  // to ids; ids beyond the pieces are characters that are no piece
-  std::unordered_set<uint64_t> neighbours_;
+  std::unordered_set<uint64_t, SeededHash> neighbours_;
   MergeTable merges_{0};
   int32_t pieces_ = 0;
   std::unordered_map<int32_t, std::pair<Symbol, Symbol>> halves_;  // of unused pieces

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/seeded_hash.h"
 #include "text/tokenizer/models/unknown_runs.h"
 #include "text/tokenizer/pipeline/replace_all.h"
 #include "text/tokenizer/sentencepiece/sentencepiece_normalizer.h"
@@ -16,7 +17,7 @@ using PieceType = SentencePieceModel::Type;
 
 // The parts of a model that decoding needs.
 struct SentencePieceDecoding {
-  std::unordered_map<std::string, PieceType> types;  // of pieces that are not plain text
+  std::unordered_map<std::string, PieceType, SeededHash> types;  // of pieces that are not plain text
   std::string unk_surface;
   bool drops_first_space = true, drops_all_spaces = true;
 

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/printable.h"
+#include "base/seeded_hash.h"
 #include "text/tokenizer/models/unknown_runs.h"
 #include "text/tokenizer/sentencepiece/protobuf.h"
 
@@ -161,7 +162,7 @@ void SentencePieceModel::check_pieces() {
   narrow<int32_t>(pieces.size(), name + ": number of pieces");
   QKV_CHECK(!pieces.empty(), name, ": has no pieces", Hint(kBadModel));
   // Only normal, user-defined and unused pieces match text; the others are just names.
-  std::unordered_map<std::string_view, int32_t> matched, reserved;
+  std::unordered_map<std::string_view, int32_t, SeededHash> matched, reserved;
   std::array<bool, 256> bytes_seen{};
   unk_id = -1;
   for (int32_t id = 0; id < static_cast<int32_t>(pieces.size()); ++id) {

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/printable.h"
 #include "base/progress.h"
+#include "base/seeded_hash.h"
 #include "text/documents.h"
 #include "text/tokenizer/models/byte_alphabet.h"
 #include "text/unicode/utf8.h"
@@ -66,7 +67,7 @@ struct TokenizerFile {
 };
 
 void check_names(const std::vector<std::string>& names) {
-  std::unordered_set<std::string_view> seen;
+  std::unordered_set<std::string_view, SeededHash> seen;
   for (const std::string& name : names) {
     QKV_CHECK(seen.insert(name).second, "the token ", printable(name), " would stand twice in the vocabulary",
               Hint("give the special token another name"));
