@@ -120,6 +120,28 @@ has 2 'did you mean  qkv look' help lok
 has 2 'see  qkv data pack --help' data pack --tokenizer bytes --nothing-like-it x
 has 2 'did you mean  --version' --verison
 has 2 'see  qkv score --help' score one
+# Names of llama.cpp, vLLM, transformers and ollama.
+for theirs in --max-tokens --n-predict --num_predict --max-new-tokens --max_new_tokens -n; do
+  has 2 'did you mean  --max-new ' run M hi $theirs 5
+done
+has 2 'did you mean  --temperature' run M hi --temp=0.5
+has 2 'did you mean  --context' run M hi --ctx-size 512
+has 2 'did you mean  --context' serve M --max-model-len 512
+has 2 'did you mean  --window' eval M --data f --max_length 512
+has 2 'did you mean  --threads' run M hi -t 4
+has 2 'did you mean  --device' run M hi -ngl 99
+has 2 'did you mean  --repetition-penalty' chat M --repeat-penalty 1.1
+has 2 'did you mean  --slots' serve M --parallel 4
+has 2 'did you mean  --keys' serve M --api-key k
+has 2 'did you mean  --json-schema' run M hi --guided-json f
+has 2 'did you mean  --to' quantize M --out d --bits 4
+has 2 'did you mean  --set steps=N' train demo --max-steps 5
+has 2 'did you mean  --set seed=N' train demo --seed 5
+has 2 'MODEL is an argument without a name:  qkv run MODEL' run --model M hi
+has 2 'PROMPT is an argument without a name' run M -p hi
+has 2 'did you mean  qkv run' generate M hi
+has 2 'did you mean  qkv models' list
+has 2 'see  qkv run --help' run M hi --slots 4
 has 2 "unexpected argument 'three'" run one two three
 has 2 'command of the launcher' test
 

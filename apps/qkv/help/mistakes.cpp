@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/printable.h"
+#include "help/peer_names.h"
 
 namespace qkv::app {
 namespace {
@@ -90,8 +91,9 @@ Mistake unknown_command(const CommandInfo& under, const std::string& name) {
   for (const CommandInfo& command : under.commands) known.push_back(command.name);
   if (below_program(under).empty())
     known.insert(known.end(), std::begin(kLauncherCommands), std::end(kLauncherCommands));
+  const std::string own(below_program(under).empty() ? own_command(name) : "");
   return {whose(under) + "unknown command " + printable(name),
-          hint_for(under, under.path + " ", nearest_key(name, known))};
+          hint_for(under, under.path + " ", own.empty() ? nearest_key(name, known) : own)};
 }
 
 std::optional<Mistake> old_spelling(const CommandInfo& program, const std::vector<std::string>& words) {
@@ -120,7 +122,12 @@ Mistake mistake_in(const CommandInfo& command, const std::vector<std::string>& l
     for (const OptionInfo& option : command.options) {
       if (!option.argument()) known.push_back(option.name);
     }
-    return {whose(command) + "unknown option " + printable(name), hint_for(command, "", nearest_key(name, known))};
+    const std::string own = own_option(command, name);
+    const std::string what = whose(command) + "unknown option " + printable(name);
+    if (!own.empty() && !own.starts_with("--")) {
+      return {what, own + " is an argument without a name:  " + command.path + " " + own + "  ; " + see(command)};
+    }
+    return {what, hint_for(command, "", own.empty() ? nearest_key(name, known) : own)};
   }
   if (left.empty()) return {whose(command) + said, see(command)};
   if (!command.commands.empty()) {
