@@ -34,7 +34,7 @@ struct EmbeddingRequest {
   bool base64 = false;
 };
 
-EmbeddingRequest read_embedding(const Fields& fields, ServedModel& model) {
+EmbeddingRequest read_embedding(const Fields& fields, ServedModel& model, Budget& budget) {
   EmbeddingRequest request{.pooling = usual_pooling(model.model().spec())};
   const int64_t width = model.model().spec().width;
   request.dimensions = fields.whole("dimensions", {1, width}).value_or(width);
@@ -59,8 +59,12 @@ EmbeddingRequest read_embedding(const Fields& fields, ServedModel& model) {
     request.tokens += std::ssize(ids);
     request.texts.push_back(std::move(ids));
   };
+  const auto encoded = [&](const std::string& text) {
+    check_text_length(tokenizer, text, model.embeddings().most_tokens(), "input", budget);
+    return tokenizer.encode(text);
+  };
   if (input->is_string()) {
-    add(tokenizer.encode(input->get_ref<const std::string&>()));
+    add(encoded(input->get_ref<const std::string&>()));
   } else if (!input->is_array() || input->empty()) {
     fields.fail("input", "must be a string, a list of strings, or ids");
   } else if (input->front().is_number()) {
@@ -68,7 +72,7 @@ EmbeddingRequest read_embedding(const Fields& fields, ServedModel& model) {
   } else {
     for (const OrderedJson& one : *fields.list("input", {1, kMostEmbeddingTexts})) {
       if (one.is_string()) {
-        add(tokenizer.encode(one.get_ref<const std::string&>()));
+        add(encoded(one.get_ref<const std::string&>()));
       } else if (one.is_array()) {
         add(read_ids(fields, "input", one, vocabulary));
       } else {
@@ -83,7 +87,7 @@ EmbeddingRequest read_embedding(const Fields& fields, ServedModel& model) {
 
 void answer_embeddings(const Fields& fields, ServedModel& model, const RouteContext& route) {
   refuse_look(fields);
-  EmbeddingRequest request = read_embedding(fields, model);
+  EmbeddingRequest request = read_embedding(fields, model, route.budget);
   const int64_t tokens = request.tokens, texts = std::ssize(request.texts);
   EmbeddingQueue::Job job{.texts = std::move(request.texts), .pooling = request.pooling};
   job.on_end = [exchange = route.exchange, writer = route.writer, metrics = route.metrics, name = model.name(), tokens,

@@ -33,17 +33,17 @@ void generate(GenerationRequest request, MakeForm make_form, ServedModel& model,
 
 void answer_completion(const Fields& fields, ServedModel& model, const RouteContext& route) {
   model.scheduler();  // an Error for models that write no text
-  generate(read_completion(fields, model), completion_form, model, route);
+  generate(read_completion(fields, model, route.budget), completion_form, model, route);
 }
 
 void answer_chat(const Fields& fields, ServedModel& model, const RouteContext& route) {
   model.scheduler();
-  generate(read_chat(fields, model), chat_form, model, route);
+  generate(read_chat(fields, model, route.budget), chat_form, model, route);
 }
 
 void answer_responses(const Fields& fields, ServedModel& model, const RouteContext& route) {
   model.scheduler();
-  generate(read_responses(fields, model), responses_form, model, route);
+  generate(read_responses(fields, model, route.budget), responses_form, model, route);
 }
 
 }  // namespace qkv::server

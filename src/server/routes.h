@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/budget.h"
 #include "server/answers/generation.h"
 #include "server/requests/chat_request.h"
 
@@ -21,6 +22,7 @@ struct RouteContext {
   std::function<void(std::weak_ptr<Generation>)> watch = {};  // told of what may have to be aborted
   int32_t owner = 0;                                          // the number of the API key
   std::chrono::steady_clock::time_point came = {};
+  Budget& budget;  // of reading the request
 };
 
 void answer_completion(const Fields& fields, ServedModel& model, const RouteContext& route);

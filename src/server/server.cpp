@@ -13,6 +13,7 @@
 #include "base/json_reader.h"
 #include "base/log.h"
 #include "base/printable.h"
+#include "infer/grammar/json_schema.h"
 #include "server/http/api_keys.h"
 #include "server/http/transport.h"
 #include "server/memory_needs.h"
@@ -42,6 +43,11 @@ constexpr AskRoute kAskRoutes[] = {{"/v1/completions", answer_completion, true},
                                    {"/v1/translate", answer_translate}};
 // A model whose first look is made before anybody asks; a larger one is opened for the page when somebody does.
 constexpr int64_t kShownAtOnce = int64_t{1} << 30;
+// Steps of reading a request: beyond the first number it goes on in a thread of its own, so that the readers stay free
+// for others; beyond the second it is refused.
+constexpr size_t kQuickSteps = 500'000, kMaxReadSteps = grammar::kMaxSchemaSteps;
+// Requests that may wait for that thread: they leave room for those that are read at once.
+constexpr size_t kMaxSlowRequests = 16;
 // GET.
 constexpr const char *kHealth = "/health", *kMetrics = "/metrics", *kModels = "/v1/models";
 
@@ -77,8 +83,9 @@ class Server::Impl : public HttpHandler {
       : options_(options),
         names_(names_of(options.models)),
         keys_(options.keys),
-        readers_("qkv-read", 2),
-        writer_("qkv-write", 1) {
+        writer_("qkv-write", 1),
+        slow_reader_("qkv-read-slow", 1),
+        readers_("qkv-read", 2) {
     QKV_CHECK(!options.models.empty() || !options.jobs.program.empty(), "there is no model to serve",
               Hint("qkv serve MODEL"));
     HttpOptions http = options.http;
@@ -89,8 +96,8 @@ class Server::Impl : public HttpHandler {
                               .paths = options.models,
                               .open = options.open,
                               .look = local || options.room.look.allowed,
-                              .work = local,
-                              .jobs = local ? options.jobs : JobOptions{}});
+                              .work = local && options.work,
+                              .jobs = local && options.work ? options.jobs : JobOptions{}});
     transport_.emplace(http, *this);
   }
 
@@ -176,9 +183,15 @@ class Server::Impl : public HttpHandler {
     if (const AskRoute* route = ask_route(path)) {
       if (route->writes && names_full_model(request.body)) return exchange->respond(too_many());
       const int32_t owner = keys_.match(request.head.header("Authorization")).value_or(-1) + 1;
-      readers_.add([this, answer = route->answer, owner, exchange = std::move(exchange), came = EngineClock::now(),
-                    body = std::make_shared<std::string>(std::move(request.body))] {
-        ask(answer, *body, exchange, owner, came);
+      const Asked asked{.answer = route->answer,
+                        .body = std::make_shared<const std::string>(std::move(request.body)),
+                        .exchange = std::move(exchange),
+                        .owner = owner,
+                        .came = EngineClock::now()};
+      readers_.add([this, asked] {
+        if (ask(asked, kQuickSteps)) return;
+        const bool added = slow_reader_.try_add([this, asked] { ask(asked, kMaxReadSteps); }, kMaxSlowRequests);
+        if (!added) asked.exchange->respond(too_many());
       });
       return;
     }
@@ -353,25 +366,43 @@ class Server::Impl : public HttpHandler {
     throw error;
   }
 
-  void ask(AnswerRoute answer, const std::string& body, const std::shared_ptr<Exchange>& exchange, int32_t owner,
-           EngineClock::time_point came) {
-    if (exchange->gone()) return;
+  struct Asked {
+    AnswerRoute answer = nullptr;
+    std::shared_ptr<const std::string> body;
+    std::shared_ptr<Exchange> exchange;
+    int32_t owner = 0;
+    EngineClock::time_point came = {};
+  };
+  struct TakesLonger {};
+
+  // Returns false if reading the request takes more than `steps`: nothing of it has been handed on then.
+  bool ask(const Asked& asked, size_t steps) {
+    if (asked.exchange->gone()) return true;
+    Budget budget(kMaxReadSteps, [&](size_t used) {
+      if (asked.exchange->gone()) throw ApiError(503, "the client has left");
+      if (stopping_) throw ApiError(503, "the server is stopping");
+      if (used > steps && steps < kMaxReadSteps) throw TakesLonger{};
+    });
     try {
-      const OrderedJson json = parse_body(body);
+      const OrderedJson json = parse_body(*asked.body);
       const Fields fields(json, "");
-      answer(fields, model_for(fields),
-             {.exchange = exchange,
-              .writer = &writer_,
-              .metrics = &metrics_,
-              .wake = [this] { wake(); },
-              .watch = [this](std::weak_ptr<Generation> generation) { watch(std::move(generation)); },
-              .owner = owner,
-              .came = came});
+      asked.answer(fields, model_for(fields),
+                   {.exchange = asked.exchange,
+                    .writer = &writer_,
+                    .metrics = &metrics_,
+                    .wake = [this] { wake(); },
+                    .watch = [this](std::weak_ptr<Generation> generation) { watch(std::move(generation)); },
+                    .owner = asked.owner,
+                    .came = asked.came,
+                    .budget = budget});
+    } catch (const TakesLonger&) {
+      return false;
     } catch (...) {
       const ApiError error = api_error_of(std::current_exception());
       if (error.status == 429) metrics_.rejected();
-      exchange->respond(error.response());
+      asked.exchange->respond(error.response());
     }
+    return true;
   }
 
   void watch(std::weak_ptr<Generation> generation) {
@@ -417,8 +448,8 @@ class Server::Impl : public HttpHandler {
   std::vector<std::weak_ptr<Generation>> running_;
 
   std::optional<Page> page_;
-  std::optional<Transport> transport_;  // begins last; ends after the queues, whose work answers through it
-  WorkQueue readers_, writer_;
+  std::optional<Transport> transport_;        // begins last; ends after the queues, whose work answers through it
+  WorkQueue writer_, slow_reader_, readers_;  // each hands work to those before it
 };
 
 Server::Server(const ServerOptions& options) : impl_(std::make_unique<Impl>(options)) {}

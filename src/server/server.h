@@ -22,6 +22,7 @@ struct ServerOptions {
   server::HttpOptions http = {};
   std::vector<std::string> keys = {};  // none: everybody may ask
   server::OriginRules origins = {};
+  bool work = true;  // whether the page may start work; only ever on a server that this machine alone reaches
   server::JobOptions jobs = {};  // what the page may start
   server::Seconds drain{10};     // how long texts may take to finish after stop()
   bool log = true;               // a line for each request, without its text

@@ -12,7 +12,7 @@ struct TranslateRequest {
   int64_t tokens = 0;  // of the sources
 };
 
-TranslateRequest read_translate(const Fields& fields, const ServedModel& model) {
+TranslateRequest read_translate(const Fields& fields, const ServedModel& model, Budget& budget) {
   const OpenModel& open = model.model();
   const BeamChoices most = model.beam_limits();
   const BeamChoices chosen{.beams = fields.whole("beams", {1, *most.beams}),
@@ -32,6 +32,7 @@ TranslateRequest read_translate(const Fields& fields, const ServedModel& model) 
   const std::string prefix = fields.text("prefix", {0, 4096}).value_or("");
   const auto add = [&](const std::string& text) {
     BeamRequest one{.prompt = start};
+    check_text_length(open.tokenizer(), text, model.context(), "input", budget);
     if (text.find_first_not_of(" \t\r\n") != text.npos) one.source = open.tokenizer().encode(prefix + text);
     if (std::ssize(one.source) > model.context()) {
       ApiError error(400,
@@ -96,7 +97,7 @@ OrderedJson translation_json(const Translation& made, const Tokenizer& tokenizer
 void answer_translate(const Fields& fields, ServedModel& model, const RouteContext& route) {
   TranslateQueue& queue = model.translations();
   refuse_look(fields);
-  TranslateRequest request = read_translate(fields, model);
+  TranslateRequest request = read_translate(fields, model, route.budget);
   request.job.on_end = [exchange = route.exchange, writer = route.writer, metrics = route.metrics, &model,
                         tokens = request.tokens](std::vector<Translation> found, std::exception_ptr failed) {
     writer->add([=, &model, made = std::make_shared<std::vector<Translation>>(std::move(found))] {

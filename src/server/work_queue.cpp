@@ -30,6 +30,16 @@ void WorkQueue::add(std::function<void()> work) {
   more_.notify_one();
 }
 
+bool WorkQueue::try_add(std::function<void()> work, size_t max_waiting) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.size() >= max_waiting) return false;
+    waiting_.push_back(std::move(work));
+  }
+  more_.notify_one();
+  return true;
+}
+
 void WorkQueue::work() {
   std::unique_lock lock(mutex_);
   while (true) {

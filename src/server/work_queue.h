@@ -19,6 +19,8 @@ class WorkQueue {
   ~WorkQueue();  // does what is waiting, then ends
 
   void add(std::function<void()> work);  // which must not throw
+  // The same, unless `max_waiting` wait already; returns whether it was added.
+  bool try_add(std::function<void()> work, size_t max_waiting);
 
  private:
   void work();

@@ -85,6 +85,67 @@ os.kill(int(sys.argv[2]), signal.SIGTERM)
 sys.exit(0 if answer.read().endswith(b"data: [DONE]\n\n") else 1)
 END
   wait "$pid" || bad "SIGTERM under a stream ended the server with exit $?"
+  # Schemas of 12 KB that are hard to compile: nobody waits for them, and neither does the end of the server.
+  start
+  python3 - "$port" "$pid" <<'END' || bad 'hard schemas held up others'
+import http.client, json, os, signal, sys, threading, time
+port, pid = int(sys.argv[1]), int(sys.argv[2])
+def choices(one): return {"allOf": [{"anyOf": [one(i) for i in range(60)]} for _ in range(3)]}
+empty = {"type": "string", "pattern": "(?:(?:" + "(?:)" * 900 + "){1000}){1000}"}
+common = {"$defs": {"a": {"enum": list(range(1000))}, "b": {"enum": list(range(500, 1500))}},
+          "type": "object", "properties": {"p%d" % i: {"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}]} for i in range(500)}}
+typed = {"oneOf": [{"type": "string", **choices(lambda i: {"maxLength": i})}, {"type": "integer", **choices(lambda i: {"maximum": i})}]}
+untyped = {"oneOf": [choices(lambda i: {"type": "string", "maxLength": i}), choices(lambda i: {"type": "integer", "maximum": i})]}
+wrong, waits, slow, lock = [], [], [], threading.Lock()
+def ask(schema=None):
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    body = {"prompt": "one", "max_tokens": 4, "seed": 1}
+    if schema: body["response_format"] = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
+    start = time.monotonic()
+    c.request("POST", "/v1/completions", json.dumps(body))
+    answer = c.getresponse()
+    return answer.status, answer.read().decode(), time.monotonic() - start
+def hard(schema):
+    try: answer = ask(schema)
+    except OSError as error: answer = (0, repr(error), 0)
+    with lock: slow.append(answer)
+def client():
+    for _ in range(5):
+        status, text, seconds = ask()
+        with lock:
+            waits.append(seconds)
+            if status != 200: wrong.append("%d %s" % (status, text))
+def run(clients):
+    threads = [threading.Thread(target=one, args=args) for one, *args in clients]
+    for t in threads: t.start()
+    return threads
+for t in run([(client,)] * 20): t.join()
+alone = sorted(waits)
+waits.clear()
+schemas = [untyped, untyped, typed, common, empty]
+compiling = run([(hard, schema) for schema in schemas])
+time.sleep(0.1)
+for t in run([(client,)] * 20): t.join()
+unfinished = len(schemas) - len(slow)
+for t in compiling: t.join()
+for status, text, _ in slow:
+    if status not in (200, 400): wrong.append("%d %s" % (status, text))
+if unfinished == 0: wrong.append("all schemas were compiled before the 20 clients had their answers")
+both = sorted(waits)
+print("100 answers to 20 clients: median %.3f s, longest %.3f s; beside hard schemas %.3f s, %.3f s; those took %s s"
+      % (alone[50], alone[-1], both[50], both[-1], " ".join("%d: %.2f" % (s, t) for s, _, t in sorted(slow, key=lambda a: a[2]))))
+slow.clear()
+compiling = run([(hard, untyped)] * 8)
+time.sleep(0.3)
+start = time.monotonic()
+os.kill(pid, signal.SIGTERM)
+for t in compiling: t.join()
+print("SIGTERM during 8 compilations: answers %s after %.2f s" % (sorted(s for s, _, _ in slow), time.monotonic() - start))
+if [s for s, _, _ in slow].count(503) < 7: wrong.append("they were not told that the server stops")
+print("\n".join(wrong))
+sys.exit(1 if wrong else 0)
+END
+  wait "$pid" || bad "SIGTERM under compilations ended the server with exit $?"
 else
   echo 'left out without python3: clients'
 fi

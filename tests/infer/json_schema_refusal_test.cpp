@@ -44,6 +44,8 @@ TEST(JsonSchema, RefusalsNameKeywordAndPlace) {
       {R"({"type":"array","items":[{}]})", {"items", "#/items"}},
       {R"({"oneOf":[{"type":"integer"},{"type":"number"}]})", {"oneOf", "#/oneOf", "#/oneOf/0", "#/oneOf/1"}},
       {R"({"oneOf":[{"type":"object"},{"type":"object","properties":{"a":{}}}]})", {"oneOf"}},
+      {R"({"oneOf":[{"type":"object","properties":{"k":{"const":"x"}}},{"type":"object","properties":{"k":{"const":"y"}}}]})",
+       {"oneOf"}},                                                       // {} satisfies both
       {R"({"oneOf":[{"minLength":3},{"type":"integer"}]})", {"oneOf"}},  // a number satisfies minLength too
       {R"({"oneOf":[{"minLength":3},{"const":7}]})", {"oneOf"}},
       {R"({"$ref":"other.json"})", {"$ref", "other.json"}},

@@ -181,6 +181,11 @@ const std::vector<SchemaCase>& schema_cases() {
        R"({"type":"object","properties":{"a":{},"b":{}},"anyOf":[{"required":["a"]},{"required":["b"]}]})",
        {R"({"a":1})", R"({"b":1})", R"({"a":1,"b":1})"},
        {"{}"}},
+      {"oneOf where one branch requires what the other only limits",
+       R"({"oneOf":[{"type":"object","properties":{"k":{"const":"x"}},"required":["k"]},
+                    {"type":"object","properties":{"k":{"const":"y"},"n":{"type":"integer"}}}]})",
+       {R"({"k":"x"})", R"({"k":"y"})", "{}", R"({"n":1})"},
+       {R"({"k":"z"})", R"({"k":"x","n":1})"}},
       {"oneOf",
        R"({"oneOf":[{"type":"object","properties":{"k":{"const":"x"},"n":{"type":"integer"}},"required":["k","n"]},
                     {"type":"object","properties":{"k":{"const":"y"}},"required":["k"]},{"type":"string"}]})",
@@ -257,7 +262,10 @@ TEST(JsonSchema, NestingEndsInTime) {
 }
 
 TEST(ResponseFormat, IsReadAsOpenAisApiHasIt) {
-  const auto format = [](const char* text) { return grammar::response_grammar(parse_ordered_json(text, "format")); };
+  const auto format = [](const char* text) {
+    Budget budget(grammar::kMaxSchemaSteps);
+    return grammar::response_grammar(parse_ordered_json(text, "format"), budget);
+  };
   EXPECT_EQ(format(R"({"type":"text"})"), nullptr);
   const GrammarPtr object = format(R"({"type":"json_object"})");
   EXPECT_TRUE(test::accepts(*object, R"({"a": [1]})"));

@@ -84,8 +84,9 @@ class ControlTokens : public testing::Test {
     }
     try {
       const server::Fields fields(body, "");
-      const server::GenerationRequest request =
-          with == With::responses ? server::read_responses(fields, model) : server::read_chat(fields, model);
+      Budget budget(SIZE_MAX / 2);
+      const server::GenerationRequest request = with == With::responses ? server::read_responses(fields, model, budget)
+                                                                        : server::read_chat(fields, model, budget);
       const Tokenizer& tokenizer = model.model().tokenizer();
       return std::ranges::count_if(request.prompts.front().ids, [&](int32_t id) { return tokenizer.is_special(id); });
     } catch (const server::ApiError& error) {

@@ -1,4 +1,5 @@
 // Slow, rude and leaving clients; too many of them; limits; the end.
+#include <deque>
 #include <fstream>
 
 #include "server/test_server.h"
@@ -244,6 +245,68 @@ TEST(ServerFaults, RefusalsKeepConnectionsThatCanGoOn) {
     const HttpAnswer answer = late.answer();
     EXPECT_EQ(answer.status, 404) << rest;
     EXPECT_EQ(answer.headers.at("connection"), "close") << rest;
+  }
+}
+
+// A schema that takes a second to be refused.
+std::string slow_schema() {
+  Json lists = Json::array(), others = Json::array();
+  for (int list = 0; list < 3; ++list) {
+    Json strings = Json::array(), numbers = Json::array();
+    for (int i = 0; i < 60; ++i) {
+      strings.push_back({{"type", "string"}, {"maxLength", i}});
+      numbers.push_back({{"type", "integer"}, {"maximum", i}});
+    }
+    lists.push_back({{"anyOf", strings}});
+    others.push_back({{"anyOf", numbers}});
+  }
+  const Json schema = {{"oneOf", {{{"allOf", lists}}, {{"allOf", others}}}}};
+  return request_text({.path = "/v1/completions",
+                       .body = Json{{"prompt", "x"},
+                                    {"max_tokens", 2},
+                                    {"response_format",
+                                     {{"type", "json_schema"}, {"json_schema", {{"name", "n"}, {"schema", schema}}}}}}
+                                   .dump()});
+}
+
+TEST(ServerFaults, SlowSchemasHoldUpNobodyElse) {
+  const RunningServer server;
+  std::deque<Client> slow;
+  for (int i = 0; i < 4; ++i) slow.emplace_back(server.port()).send(slow_schema());
+  ASSERT_TRUE(soon([&] { return server.metric("qkv_requests_in_progress") == 5; }));
+  const Json small = {{"type", "json_schema"}, {"json_schema", {{"name", "n"}, {"schema", {{"type", "integer"}}}}}};
+  EXPECT_EQ(server.post("/v1/completions", {{"prompt", "x"}, {"max_tokens", 2}}).status, 200);
+  EXPECT_EQ(server.post("/v1/completions", {{"prompt", "x"}, {"max_tokens", 2}, {"response_format", small}}).status,
+            200);
+  EXPECT_FALSE(slow.back().more(0)) << "it was answered first";
+  // The first is refused in the end, for its schema.
+  const HttpAnswer refused = slow.front().answer(60);
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(refused.error("param"), "response_format");
+  EXPECT_NE(refused.error().find("steps"), std::string::npos) << refused.error();
+}
+
+TEST(ServerFaults, ManySlowSchemasLeaveRoomForOthers) {
+  const RunningServer server;
+  std::deque<Client> slow;
+  for (int i = 0; i < 30; ++i) slow.emplace_back(server.port()).send(slow_schema());
+  EXPECT_TRUE(soon([&] { return server.metric("qkv_rejections_total") > 0; }, 20));
+  EXPECT_EQ(server.post("/v1/completions", {{"prompt", "x"}, {"max_tokens", 2}}).status, 200);
+  EXPECT_EQ(slow.back().answer().status, 429);
+}
+
+TEST(ServerFaults, StoppingEndsCompilations) {
+  std::deque<Client> slow;
+  {
+    RunningServer server;
+    for (int i = 0; i < 6; ++i) slow.emplace_back(server.port()).send(slow_schema());
+    ASSERT_TRUE(soon([&] { return server.metric("qkv_requests_in_progress") == 7; }));
+    server.stop();
+    for (int i = 5; i >= 2; --i) {
+      const HttpAnswer answer = slow[static_cast<size_t>(i)].answer(60);
+      EXPECT_EQ(answer.status, 503) << i;
+      EXPECT_NE(answer.error().find("stopping"), std::string::npos) << answer.error();
+    }
   }
 }
 

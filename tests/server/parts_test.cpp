@@ -3,6 +3,7 @@
 
 #include "base/expect_error.h"
 #include "base/temp_folder.h"
+#include "infer/grammar/json_schema.h"
 #include "infer/grammar_texts.h"
 #include "server/http/api_keys.h"
 #include "server/http/sse.h"
@@ -182,7 +183,9 @@ TEST(ServerTools, ForcedCallsAreReadInEveryStyle) {
     const auto fits = [](const grammar::GrammarPtr& grammar, const std::string& text) {
       return test::accepts(*grammar, text);
     };
-    const grammar::GrammarPtr any = call_grammar(style, tools, ""), named = call_grammar(style, tools, "f-1");
+    Budget budget(grammar::kMaxSchemaSteps);
+    const grammar::GrammarPtr any = call_grammar(style, tools, "", budget),
+                              named = call_grammar(style, tools, "f-1", budget);
     EXPECT_TRUE(fits(any, written("g", "{\"x\": 5}")));
     EXPECT_TRUE(fits(any, written("f-1", "{\"x\": 1}")));
     EXPECT_TRUE(fits(named, written("f-1", "{\"x\": 1}")));

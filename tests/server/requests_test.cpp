@@ -150,6 +150,22 @@ TEST(ServerRequests, EveryIdOfATokenAtItsBoundsAndBeyond) {
   }
 }
 
+// They are refused by their beginning: reading megabytes whole would keep a reader busy for seconds.
+TEST(ServerRequests, TextsThatAreTooLongByFarAreRefusedByTheirBeginning) {
+  std::string text;
+  for (int i = 0; i < 1'000'000; ++i) text += "x y ";
+  for (const auto& [path, model, field] :
+       {std::tuple("/v1/completions", "plain", "prompt"), std::tuple("/v1/embeddings", "reader", "input"),
+        std::tuple("/v1/translate", "translator", "input")}) {
+    const test::RunningServer server(test::RunningServer::usual({model}));
+    const test::HttpAnswer answer = server.post(path, {{field, text}});
+    EXPECT_EQ(answer.status, 400) << path;
+    if (answer.status != 400) continue;
+    EXPECT_EQ(answer.error("param"), field);
+    EXPECT_NE(answer.error().find("the first"), std::string::npos) << answer.error();
+  }
+}
+
 TEST(ServerRequests, WrongTypesAndSizesNameTheirField) {
   const RunningServer server(RunningServer::usual({"chatty", "translator"}));
   const auto refused = [&](const char* path, const char* field, const Json& value, const std::string& named) {

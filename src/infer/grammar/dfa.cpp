@@ -4,6 +4,11 @@
 #include <utility>
 
 namespace qkv::grammar {
+namespace {
+
+constexpr size_t kDfaStateSteps = 8, kDfaPairSteps = 8;  // to allocate a state; to find a pair of states
+
+}  // namespace
 
 bool Dfa::accepts(std::string_view text) const {
   if (empty()) return false;
@@ -15,7 +20,7 @@ bool Dfa::accepts(std::string_view text) const {
   return states[static_cast<size_t>(state)].accepts;
 }
 
-Dfa trimmed(const Dfa& dfa) {
+Dfa trimmed(const Dfa& dfa, Budget& budget) {
   const size_t count = dfa.states.size();
   std::vector<std::vector<int32_t>> from(count);
   std::vector<bool> reached(count), useful(count);
@@ -24,6 +29,7 @@ Dfa trimmed(const Dfa& dfa) {
   while (!open.empty()) {
     const int32_t state = open.back();
     open.pop_back();
+    budget.spend(kDfaStateSteps + 4 * dfa.states[static_cast<size_t>(state)].edges.size());
     for (const ByteEdge& edge : dfa.states[static_cast<size_t>(state)].edges) {
       from[static_cast<size_t>(edge.to)].push_back(state);
       if (reached[static_cast<size_t>(edge.to)]) continue;
@@ -61,7 +67,7 @@ Dfa trimmed(const Dfa& dfa) {
   return out;
 }
 
-Dfa intersection(const Dfa& a, const Dfa& b) {
+Dfa intersection(const Dfa& a, const Dfa& b, Budget& budget) {
   if (a.empty() || b.empty()) return {};
   using Pair = std::pair<int32_t, int32_t>;
   Dfa dfa;
@@ -81,6 +87,7 @@ Dfa intersection(const Dfa& a, const Dfa& b) {
     const Dfa::State &x = a.states[static_cast<size_t>(open.front().first)],
                      &y = b.states[static_cast<size_t>(open.front().second)];
     Dfa::State state{.accepts = x.accepts && y.accepts};
+    budget.spend(kDfaStateSteps + kDfaPairSteps * (x.edges.size() + y.edges.size()));
     for (size_t i = 0, j = 0; i < x.edges.size() && j < y.edges.size();) {
       const uint8_t low = std::max(x.edges[i].low, y.edges[j].low), high = std::min(x.edges[i].high, y.edges[j].high);
       if (low <= high) state.edges.push_back({low, high, state_of({x.edges[i].to, y.edges[j].to})});
@@ -88,16 +95,17 @@ Dfa intersection(const Dfa& a, const Dfa& b) {
     }
     dfa.states.push_back(std::move(state));
   }
-  return trimmed(dfa);
+  return trimmed(dfa, budget);
 }
 
-Dfa one_of(const std::vector<std::string>& texts) {
+Dfa one_of(const std::vector<std::string>& texts, Budget& budget) {
   Dfa dfa;
   dfa.states.emplace_back();
   for (const std::string& text : texts) {
     int32_t at = 0;
     for (const char c : text) {
       const auto byte = static_cast<uint8_t>(c);
+      budget.spend(1 + dfa.states[static_cast<size_t>(at)].edges.size() / 8);
       int32_t to = edge_to(dfa.states[static_cast<size_t>(at)].edges, byte);
       if (to < 0) {
         to = static_cast<int32_t>(dfa.states.size());
@@ -110,7 +118,7 @@ Dfa one_of(const std::vector<std::string>& texts) {
     }
     dfa.states[static_cast<size_t>(at)].accepts = true;
   }
-  return trimmed(dfa);
+  return trimmed(dfa, budget);
 }
 
 }  // namespace qkv::grammar

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/error.h"
 
 namespace qkv::grammar {
@@ -40,17 +41,17 @@ inline int32_t edge_to(const std::vector<ByteEdge>& edges, uint8_t byte) {
 }
 
 // Keeps the states on the way from the start to an accepting one.
-Dfa trimmed(const Dfa& dfa);
+Dfa trimmed(const Dfa& dfa, Budget& budget);
 
 // Trimmed.
-Dfa intersection(const Dfa& a, const Dfa& b);
+Dfa intersection(const Dfa& a, const Dfa& b, Budget& budget);
 
 // Exactly these texts.
-Dfa one_of(const std::vector<std::string>& texts);
+Dfa one_of(const std::vector<std::string>& texts, Budget& budget);
 
 // The automaton of a function: step(key, byte) is the next key, if there is one. Trimmed.
 template <class Key, class Step, class Accepts>
-Dfa explored(const Key& start, const Step& step, const Accepts& accepts) {
+Dfa explored(const Key& start, const Step& step, const Accepts& accepts, Budget& budget) {
   Dfa dfa;
   std::map<Key, int32_t> known;
   std::deque<Key> open;
@@ -66,9 +67,12 @@ Dfa explored(const Key& start, const Step& step, const Accepts& accepts) {
   state_of(start);
   for (; !open.empty(); open.pop_front()) {
     Dfa::State state{.accepts = accepts(open.front())};
+    constexpr size_t kExploreSteps = 64, kKeySteps = 16;  // of its 256 bytes, and to find a key
+    budget.spend(kExploreSteps);
     for (int byte = 0; byte < 256; ++byte) {
       const std::optional<Key> next = step(open.front(), static_cast<uint8_t>(byte));
       if (!next) continue;
+      budget.spend(kKeySteps);
       const int32_t to = state_of(*next);
       if (!state.edges.empty() && state.edges.back().to == to && state.edges.back().high + 1 == byte) {
         ++state.edges.back().high;
@@ -78,7 +82,7 @@ Dfa explored(const Key& start, const Step& step, const Accepts& accepts) {
     }
     dfa.states.push_back(std::move(state));
   }
-  return trimmed(dfa);
+  return trimmed(dfa, budget);
 }
 
 }  // namespace qkv::grammar

@@ -28,6 +28,8 @@ void GrammarBuilder::name_properties(int32_t rule, std::vector<std::string> name
 int32_t GrammarBuilder::add_state(int32_t rule) {
   QKV_CHECK(states_.size() < kMostStates, "the schema needs more than ", kMostStates, " states",
             Hint("make it smaller: fewer properties, shorter enums, smaller counts"));
+  constexpr size_t kStateSteps = 16;  // to allocate one
+  budget_.spend(kStateSteps);
   states_.push_back({.rule = rule});
   return static_cast<int32_t>(states_.size()) - 1;
 }
@@ -53,6 +55,7 @@ void GrammarBuilder::fill(int32_t rule, const Dfa& dfa) {
   for (size_t s = 0; s < dfa.states.size(); ++s) number.push_back(s == 0 ? start_of(rule) : add_state(rule));
   for (size_t s = 0; s < dfa.states.size(); ++s) {
     GrammarState& state = at(number[s]);
+    budget_.spend(dfa.states[s].edges.size());
     state.accepts = dfa.states[s].accepts;
     for (ByteEdge e : dfa.states[s].edges) {
       e.to = number[static_cast<size_t>(e.to)];
@@ -70,6 +73,7 @@ void GrammarBuilder::find_needs() {
   };
   for (bool changed = true; changed;) {
     changed = false;
+    budget_.spend(states_.size());
     for (size_t s = states_.size(); s-- > 0;) {
       GrammarState& state = states_[s];
       int32_t need = state.need;
@@ -92,7 +96,7 @@ void GrammarBuilder::remove_endless() {
 }
 
 // A rule that calls itself before its first byte would be called for ever.
-void GrammarBuilder::check_left_recursion() const {
+void GrammarBuilder::check_left_recursion() {
   enum Mark : char { unseen, open, done };
   std::vector<Mark> marks(states_.size(), unseen);
   std::vector<std::pair<int32_t, size_t>> path;  // a state and its next move
@@ -105,6 +109,7 @@ void GrammarBuilder::check_left_recursion() const {
       const GrammarState& state = states_[static_cast<size_t>(s)];
       // Behind a call of a rule that accepts the empty text (white space) it goes on without a byte too.
       std::vector<int32_t> next = state.also;
+      budget_.spend(1 + state.also.size() + state.calls.size());
       for (const RuleCall& c : state.calls) {
         next.push_back(start_of(c.rule));
         if (states_[static_cast<size_t>(start_of(c.rule))].accepts) next.push_back(c.back);
@@ -126,9 +131,10 @@ void GrammarBuilder::check_left_recursion() const {
 
 // The states after one character of plain text, whichever it is; `inside` is how much of it is read. False if some
 // character has no way.
-bool GrammarBuilder::find_targets(int32_t state, int32_t inside, std::vector<int32_t>& targets) const {
+bool GrammarBuilder::find_targets(int32_t state, int32_t inside, std::vector<int32_t>& targets) {
   for (const ByteEdge& want : plain_text().states[static_cast<size_t>(inside)].edges) {
     int covered = 0;
+    budget_.spend(1 + states_[static_cast<size_t>(state)].edges.size() / 4);
     for (const ByteEdge& have : states_[static_cast<size_t>(state)].edges) {
       const int low = std::max(want.low, have.low), high = std::min(want.high, have.high);
       if (low > high) continue;
@@ -152,6 +158,7 @@ void GrammarBuilder::find_room() {
   }
   for (bool changed = true; changed;) {
     changed = false;
+    budget_.spend(states_.size() / 2);
     for (size_t s = states_.size(); s-- > 0;) {
       int room = states_[s].room;
       for (const int32_t to : targets[s]) room = std::min(room, 1 + at(to).room);

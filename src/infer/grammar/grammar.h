@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/function_ref.h"
 #include "infer/grammar/dfa.h"
 
@@ -70,6 +71,8 @@ class GrammarBuilder {
  public:
   static constexpr size_t kMostStates = 300'000;
 
+  explicit GrammarBuilder(Budget& budget) : budget_(budget) {}
+
   int32_t add_rule(Rule::Kind kind = Rule::Kind::plain);  // with its start; rule 0 is the root
   int32_t start_of(int32_t rule) const { return rules_[static_cast<size_t>(rule)].start; }
   void name_properties(int32_t rule, std::vector<std::string> names);
@@ -87,12 +90,13 @@ class GrammarBuilder {
 
  private:
   GrammarState& at(int32_t state) { return states_[static_cast<size_t>(state)]; }
-  void check_left_recursion() const;
+  void check_left_recursion();
   void find_needs();
   void remove_endless();
   void find_room();
-  bool find_targets(int32_t state, int32_t inside, std::vector<int32_t>& targets) const;
+  bool find_targets(int32_t state, int32_t inside, std::vector<int32_t>& targets);
 
+  Budget& budget_;
   std::vector<GrammarState> states_;
   std::vector<Rule> rules_;
 };

@@ -46,10 +46,10 @@ class Magnitudes {
   Magnitudes(const Numbers& numbers, std::optional<Decimal> least, std::optional<Decimal> most)
       : numbers_(numbers), least_(std::move(least)), most_(std::move(most)) {}
 
-  Dfa dfa() const {
+  Dfa dfa(Budget& budget) const {
     return explored(
         Reading{}, [&](const Reading& r, uint8_t byte) { return step(r, byte); },
-        [&](const Reading& r) { return accepts(r); });
+        [&](const Reading& r) { return accepts(r); }, budget);
   }
 
  private:
@@ -133,7 +133,7 @@ Bound tighter_least(const Bound& a, const Bound& b) {
   return {a.at, a.exclusive || b.exclusive};
 }
 
-Dfa json_numbers(const Numbers& asked) {
+Dfa json_numbers(const Numbers& asked, Budget& budget) {
   Numbers numbers = asked;
   numbers.integer = asked.integer || asked.multiple_of > 1;
   // Bounds that no number reaches anyway bind nothing, or leave nothing.
@@ -148,14 +148,14 @@ Dfa json_numbers(const Numbers& asked) {
       least = decimal_of(*numbers.least);
     }
     if (numbers.most) most = decimal_of(*numbers.most);
-    positive = Magnitudes(numbers, least, most).dfa();
+    positive = Magnitudes(numbers, least, most).dfa(budget);
   }
   if (!numbers.least || numbers.least->at < 0) {
     const bool all_negative = numbers.most && numbers.most->at < 0;
     const Decimal least = decimal_of(all_negative ? *numbers.most : Bound{0, true});
     std::optional<Decimal> most;
     if (numbers.least) most = decimal_of(*numbers.least);
-    negative = Magnitudes(numbers, least, most).dfa();
+    negative = Magnitudes(numbers, least, most).dfa(budget);
   }
   Dfa dfa;
   dfa.states.emplace_back();
@@ -176,7 +176,7 @@ Dfa json_numbers(const Numbers& asked) {
   };
   if (positive) append(*positive, false);
   if (negative) append(*negative, true);
-  return trimmed(dfa);
+  return trimmed(dfa, budget);
 }
 
 }  // namespace qkv::grammar

@@ -23,7 +23,7 @@ struct Numbers {
 };
 constexpr int64_t kLargestDivisor = 1000;
 
-Dfa json_numbers(const Numbers& numbers);  // empty if there is none
+Dfa json_numbers(const Numbers& numbers, Budget& budget);  // empty if there is none
 
 // The tighter of two bounds from below; from above with their signs turned.
 Bound tighter_least(const Bound& a, const Bound& b);

@@ -7,15 +7,16 @@
 
 namespace qkv::grammar {
 
-GrammarPtr schema_grammar(const OrderedJson& schema) {
-  return SchemaCompiler(schema).compile();
+GrammarPtr schema_grammar(const OrderedJson& schema, Budget& budget) {
+  return SchemaCompiler(schema, budget).compile();
 }
 
 GrammarPtr schema_grammar(std::string_view text, std::string_view what) {
-  return schema_grammar(parse_ordered_json(text, what, {.bytes = kLargestSchema}));
+  Budget budget(kMaxSchemaSteps);
+  return schema_grammar(parse_ordered_json(text, what, {.bytes = kLargestSchema}), budget);
 }
 
-GrammarPtr response_grammar(const OrderedJson& format) {
+GrammarPtr response_grammar(const OrderedJson& format, Budget& budget) {
   QKV_CHECK(format.is_object() && format.contains("type") && format["type"].is_string(),
             "response_format is not an object with a type", Hint("write {\"type\": \"json_object\"}"));
   const std::string type = format["type"];
@@ -32,10 +33,10 @@ GrammarPtr response_grammar(const OrderedJson& format) {
               "response_format has no json_schema with a schema",
               Hint(R"(write {"type": "json_schema", "json_schema": {"name": "answer", "schema": {...}}})"));
     only(*inside, "response_format.json_schema", {"name", "description", "schema", "strict"});
-    return schema_grammar((*inside)["schema"]);
+    return schema_grammar((*inside)["schema"], budget);
   }
   only(format, "response_format", {"type"});
-  if (type == "json_object") return schema_grammar(OrderedJson{{"type", "object"}});
+  if (type == "json_object") return schema_grammar(OrderedJson{{"type", "object"}}, budget);
   QKV_CHECK(type == "text", "response_format has the type ", type, Hint("text, json_object or json_schema"));
   return nullptr;
 }

@@ -6,19 +6,21 @@
 
 #include <string_view>
 
+#include "base/budget.h"
 #include "infer/grammar/grammar.h"
 #include "text/chat/ordered_json.h"
 
 namespace qkv::grammar {
 
 constexpr size_t kLargestSchema = size_t{1} << 20;  // bytes
+constexpr size_t kMaxSchemaSteps = 40'000'000;      // of one compilation
 
-GrammarPtr schema_grammar(const OrderedJson& schema);
-// The same from a text; `what` names it in errors.
+GrammarPtr schema_grammar(const OrderedJson& schema, Budget& budget);
+// The same from a text, with a budget of its own; `what` names it in errors.
 GrammarPtr schema_grammar(std::string_view text, std::string_view what);
 
 // response_format of OpenAI's API: {"type": "json_object"}, or {"type": "json_schema", "json_schema": {"name": ...,
 // "schema": {...}, "strict": ...}}, which is always held to strictly. Null for {"type": "text"}.
-GrammarPtr response_grammar(const OrderedJson& response_format);
+GrammarPtr response_grammar(const OrderedJson& response_format, Budget& budget);
 
 }  // namespace qkv::grammar

@@ -20,12 +20,14 @@ uint8_t escape_of(uint8_t byte) {
 
 }  // namespace
 
-Dfa string_contents(Lengths lengths) {
+Dfa string_contents(Lengths lengths, Budget& budget) {
   // One group of states for each number of characters so far: between characters, then inside one.
   enum Inside : int32_t { between, one_more, after_e0, two_more, after_ed, after_f0, three_more, after_f4, kGroup };
   const size_t last = lengths.most.value_or(lengths.least);
   Dfa dfa;
   for (size_t n = 0; n <= last; ++n) {
+    constexpr size_t kGroupSteps = 64;
+    budget.spend(kGroupSteps);
     const auto state = [&](Inside inside, size_t count) {
       return static_cast<int32_t>(count) * kGroup + static_cast<int32_t>(inside);
     };
@@ -56,12 +58,13 @@ Dfa string_contents(Lengths lengths) {
     add({{0x80, 0xbf, state(two_more, n)}});
     add({{0x80, 0x8f, state(two_more, n)}});
   }
-  return trimmed(dfa);
+  return trimmed(dfa, budget);
 }
 
 const Dfa& plain_text() {
   static const Dfa dfa = [] {
-    Dfa all = string_contents({});
+    Budget budget(100'000);
+    Dfa all = string_contents({}, budget);
     std::vector<ByteEdge>& edges = all.states[0].edges;
     std::erase_if(edges, [](const ByteEdge& edge) { return edge.low < 0x80; });
     const int32_t between = 0;
@@ -71,13 +74,15 @@ const Dfa& plain_text() {
   return dfa;
 }
 
-Dfa json_string_ends(const Dfa& contents) {
+Dfa json_string_ends(const Dfa& contents, Budget& budget) {
   if (contents.empty()) return {};
   const auto count = static_cast<int32_t>(contents.states.size()), end = count;
   Dfa dfa;
   dfa.states.resize(static_cast<size_t>(count) + 1);
   dfa.states[static_cast<size_t>(end)].accepts = true;
   for (int32_t s = 0; s < count; ++s) {
+    constexpr size_t kByteTableSteps = 32;  // of its 256 bytes
+    budget.spend(kByteTableSteps + contents.states[static_cast<size_t>(s)].edges.size());
     const Dfa::State& from = contents.states[static_cast<size_t>(s)];
     std::array<int32_t, 256> to;
     to.fill(-1);
@@ -111,11 +116,11 @@ Dfa json_string_ends(const Dfa& contents) {
     }
     set_edges(static_cast<size_t>(s), to);
   }
-  return trimmed(dfa);
+  return trimmed(dfa, budget);
 }
 
-Dfa json_strings(const Dfa& contents) {
-  const Dfa ends = json_string_ends(contents);
+Dfa json_strings(const Dfa& contents, Budget& budget) {
+  const Dfa ends = json_string_ends(contents, budget);
   if (ends.empty()) return {};
   Dfa dfa;
   dfa.states.push_back({{{'"', '"', 1}}, false});

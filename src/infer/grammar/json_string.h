@@ -18,16 +18,16 @@ struct Lengths {  // in code points
 constexpr size_t kLongestCounted = 4096;
 
 // Well-formed UTF-8 without the control characters that have no short escape: what a string may say.
-Dfa string_contents(Lengths lengths);
+Dfa string_contents(Lengths lengths, Budget& budget);
 
 // The characters that a string spells as themselves, any number of them. State 0 is between characters, where it accepts.
 const Dfa& plain_text();
 
 // The JSON strings that say these contents, quotes included.
-Dfa json_strings(const Dfa& contents);
+Dfa json_strings(const Dfa& contents, Budget& budget);
 
 // The same without the first quote: what follows it.
-Dfa json_string_ends(const Dfa& contents);
+Dfa json_string_ends(const Dfa& contents, Budget& budget);
 
 std::string json_string(std::string_view contents);
 

@@ -18,8 +18,9 @@ struct Nfa {
     std::vector<ByteEdge> edges = {};
     std::vector<std::pair<int32_t, Step>> also = {};
   };
-  std::vector<State> states;
   std::string_view at;
+  Budget& budget;
+  std::vector<State> states = {};
 
   int32_t add() {
     QKV_CHECK(states.size() < kMostNfaStates, at, ": the pattern needs more than ", kMostNfaStates, " states",
@@ -34,6 +35,7 @@ struct Nfa {
   // Adds the node after `from` and returns where it ends.
   int32_t append(const PatternNode& node, int32_t from) {
     using Kind = PatternNode::Kind;
+    budget.spend(1);
     switch (node.kind) {
       case Kind::sequence:
         for (const PatternNode& part : node.parts) from = append(part, from);
@@ -50,6 +52,7 @@ struct Nfa {
       case Kind::one_of: {
         const int32_t end = add();
         utf8_ranges(node.set, [&](const std::vector<ByteRange>& bytes) {
+          budget.spend(2 * bytes.size());
           int32_t state = from;
           for (size_t i = 0; i < bytes.size(); ++i) {
             const int32_t next = i + 1 == bytes.size() ? end : add();
@@ -88,10 +91,12 @@ struct Nfa {
   }
 
   using Set = std::vector<int32_t>;  // sorted
-  Set closed(Set set, bool at_start, bool at_end) const {
+  Set closed(Set set, bool at_start, bool at_end) {
     std::vector<bool> in(states.size());
+    budget.spend(1 + states.size() / 512);
     for (const int32_t s : set) in[static_cast<size_t>(s)] = true;
     for (size_t i = 0; i < set.size(); ++i) {
+      budget.spend(1 + states[static_cast<size_t>(set[i])].also.size());
       for (const auto& [to, step] : states[static_cast<size_t>(set[i])].also) {
         const bool open =
             step == Step::always || (step == Step::at_start && at_start) || (step == Step::at_end && at_end);
@@ -105,7 +110,7 @@ struct Nfa {
   }
 
   // The subset construction. `final` accepts.
-  Dfa deterministic(int32_t start, int32_t final) const {
+  Dfa deterministic(int32_t start, int32_t final) {
     Dfa dfa;
     std::map<Set, int32_t> known;
     std::vector<const Set*> open;
@@ -125,13 +130,16 @@ struct Nfa {
       const Set ending = closed(set, n == 0, true);
       Dfa::State state{.accepts = std::binary_search(ending.begin(), ending.end(), final)};
       std::array<bool, 257> cut{};  // bytes at which an edge begins or has ended
+      size_t edges = 0;
       for (const int32_t s : set) {
         for (const ByteEdge& edge : states[static_cast<size_t>(s)].edges) cut[edge.low] = cut[edge.high + 1U] = true;
+        edges += states[static_cast<size_t>(s)].edges.size();
       }
       for (size_t low = 0; low < 256;) {
         size_t high = low + 1;
         while (high < 256 && !cut[high]) ++high;
         Set next;
+        budget.spend(1 + (set.size() + edges) / 4);
         for (const int32_t s : set) {
           for (const ByteEdge& edge : states[static_cast<size_t>(s)].edges) {
             if (edge.low <= low && low <= edge.high) next.push_back(edge.to);
@@ -147,17 +155,17 @@ struct Nfa {
       }
       dfa.states.push_back(std::move(state));
     }
-    return trimmed(dfa);
+    return trimmed(dfa, budget);
   }
 };
 
 }  // namespace
 
-Dfa pattern_matches(std::string_view pattern, std::string_view at) {
-  const PatternNode tree = parse_pattern(pattern, at);
+Dfa pattern_matches(std::string_view pattern, std::string_view at, Budget& budget) {
+  const PatternNode tree = parse_pattern(pattern, at, budget);
   const PatternNode anything{.kind = PatternNode::Kind::repeat,
                              .parts = {{.kind = PatternNode::Kind::one_of, .set = CodeSet{}.complement()}}};
-  Nfa nfa{.at = at};
+  Nfa nfa{.at = at, .budget = budget};
   const int32_t start = nfa.add();
   const int32_t found = nfa.append(tree, nfa.append(anything, start));
   const int32_t end = nfa.append(anything, found);

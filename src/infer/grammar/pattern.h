@@ -12,7 +12,7 @@
 namespace qkv::grammar {
 
 // The strings, as UTF-8, in which the pattern is found. `at` is the pattern's place, for errors.
-Dfa pattern_matches(std::string_view pattern, std::string_view at);
+Dfa pattern_matches(std::string_view pattern, std::string_view at, Budget& budget);
 
 // Formats with a fixed syntax: date, time, date-time (RFC 3339), uuid, ipv4, email. Empty view: not known.
 std::string_view format_pattern(std::string_view format);

@@ -1,5 +1,6 @@
 #include "infer/grammar/pattern_tree.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -13,7 +14,8 @@ using Kind = PatternNode::Kind;
 
 class PatternParser {
  public:
-  PatternParser(std::string_view pattern, std::string_view at) : pattern_(pattern), at_(at) {}
+  PatternParser(std::string_view pattern, std::string_view at, Budget& budget)
+      : pattern_(pattern), at_(at), budget_(budget) {}
 
   PatternNode whole() {
     PatternNode node = either(0);
@@ -46,7 +48,14 @@ class PatternParser {
     PatternNode all{.kind = Kind::either};
     do all.parts.push_back(sequence(depth));
     while (take('|'));
+    if (std::all_of(all.parts.begin(), all.parts.end(), is_empty_text)) return {};
     return all.parts.size() == 1 ? std::move(all.parts[0]) : all;
+  }
+
+  // Whether it matches the empty text alone, wherever it stands. Its parts are simplified already.
+  static bool is_empty_text(const PatternNode& node) {
+    if (node.kind == Kind::repeat) return node.most == 0 || is_empty_text(node.parts[0]);
+    return node.kind == Kind::sequence && node.parts.empty();
   }
 
   PatternNode sequence(int depth) {
@@ -60,7 +69,7 @@ class PatternParser {
         repeat->parts.push_back(std::move(part));
         part = std::move(*repeat);
       }
-      all.parts.push_back(std::move(part));
+      if (!is_empty_text(part)) all.parts.push_back(std::move(part));
     }
     return all;
   }
@@ -139,6 +148,7 @@ class PatternParser {
     CodeSet set;
     while (!take(']')) {
       if (!more()) fail("has [ without its ]");
+      budget_.spend(1 + set.ranges().size());
       const std::optional<uint32_t> low = class_member(negated, set);
       const bool range = low && next_ + 1 < pattern_.size() && pattern_[next_] == '-' && pattern_[next_ + 1] != ']';
       if (!range) {
@@ -158,6 +168,7 @@ class PatternParser {
     if (!take('\\')) return code();
     if (take('b')) return '\b';
     if (const std::optional<CodeSet> named = class_escape(negated)) {
+      budget_.spend(named->ranges().size() * (1 + set.ranges().size()));
       set.add(*named);
       return std::nullopt;
     }
@@ -232,16 +243,17 @@ class PatternParser {
   }
 
   std::string_view pattern_, at_;
+  Budget& budget_;
   size_t next_ = 0;
 };
 
 }  // namespace
 
-PatternNode parse_pattern(std::string_view pattern, std::string_view at) {
+PatternNode parse_pattern(std::string_view pattern, std::string_view at, Budget& budget) {
   constexpr size_t kLongest = 4096;
   QKV_CHECK(pattern.size() <= kLongest, at, ": the pattern has ", pattern.size(), " bytes but at most ", kLongest,
             " are read", Hint("shorten it"));
-  return PatternParser(pattern, at).whole();
+  return PatternParser(pattern, at, budget).whole();
 }
 
 }  // namespace qkv::grammar

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/budget.h"
 #include "infer/grammar/code_set.h"
 
 namespace qkv::grammar {
@@ -20,7 +21,8 @@ struct PatternNode {
 
 constexpr size_t kMostRepeats = 1000;
 
-// An Error, with the position, if the pattern is not one or is not supported.
-PatternNode parse_pattern(std::string_view pattern, std::string_view at);
+// What matches the empty text alone is left out, and so are its repeats: `(?:(?:){1000}){1000}` is an empty sequence.
+// Throws an Error with the position if the pattern is malformed or not supported.
+PatternNode parse_pattern(std::string_view pattern, std::string_view at, Budget& budget);
 
 }  // namespace qkv::grammar

@@ -35,11 +35,12 @@ GrammarPtr SchemaCompiler::compile() {
 
 int32_t SchemaCompiler::rule_of(const Together& all) {
   const std::string key = all.key();
+  budget_.spend(all.copy_steps() + 2 * key.size());
   if (const auto known = rules_.find(key); known != rules_.end()) return known->second;
   QKV_CHECK(rules_.size() < kMostRules, "the schema has more than ", kMostRules, " different values",
             Hint("make it smaller, or put what repeats into $defs"));
   const bool choice = !all.choices.empty();
-  const Facts facts = choice || all.never ? Facts{} : facts_of(all.parts);
+  const Facts facts = choice || all.never ? Facts{} : facts_of(all.parts, budget_);
   // A value of one type is its own rule; nesting is counted by it.
   Rule::Kind kind = Rule::Kind::plain;
   if (!choice && !all.never && !facts.values && facts.types == kObject) kind = Rule::Kind::object;
@@ -113,22 +114,22 @@ int32_t SchemaCompiler::text_rule(const std::string& description, MakeDfa make) 
 
 const Dfa& SchemaCompiler::contents(const Facts& facts) const {
   const auto [known, is_new] = contents_.try_emplace(string_description(facts));
-  if (is_new) known->second = contents_of(facts);
+  if (is_new) known->second = contents_of(facts, budget_);
   return known->second;
 }
 
 int32_t SchemaCompiler::scalar_rule(const Facts& facts, SchemaType type) {
-  if (type == kNull) return text_rule("null", [] { return one_of({"null"}); });
-  if (type == kBoolean) return text_rule("boolean", [] { return one_of({"false", "true"}); });
+  if (type == kNull) return text_rule("null", [&] { return one_of({"null"}, budget_); });
+  if (type == kBoolean) return text_rule("boolean", [&] { return one_of({"false", "true"}, budget_); });
   if (type == kString) {
-    return text_rule(string_description(facts), [&] { return json_strings(contents(facts)); });
+    return text_rule(string_description(facts), [&] { return json_strings(contents(facts), budget_); });
   }
   const Numbers& n = facts.numbers;
   const auto bound = [](const std::optional<Bound>& b) {
     return b ? OrderedJson(b->at).dump() + (b->exclusive ? "x " : " ") : std::string("- ");
   };
   return text_rule("number " + bound(n.least) + bound(n.most) + std::to_string(n.multiple_of) + (n.integer ? "i" : ""),
-                   [&] { return json_numbers(n); });
+                   [&] { return json_numbers(n, budget_); });
 }
 
 int32_t SchemaCompiler::values_rule(const std::vector<OrderedJson>& values) {
@@ -137,17 +138,18 @@ int32_t SchemaCompiler::values_rule(const std::vector<OrderedJson>& values) {
   std::string description = "values";
   for (const OrderedJson& value : values) {
     texts.push_back(value.dump());
+    budget_.spend(8 + texts.back().size());
     description += "\n" + texts.back();
   }
   QKV_CHECK(description.size() <= kMostBytes, "the values of an enum have ", description.size(),
             " bytes together but may have ", kMostBytes, Hint("shorten them"));
-  return text_rule(description, [&] { return one_of(texts); });
+  return text_rule(description, [&] { return one_of(texts, budget_); });
 }
 
 int32_t SchemaCompiler::key_rule() {
   if (key_rule_ < 0) {
     key_rule_ = builder_.add_rule(Rule::Kind::key);
-    builder_.fill(key_rule_, json_string_ends(string_contents({})));
+    builder_.fill(key_rule_, json_string_ends(string_contents({}, budget_), budget_));
   }
   return key_rule_;
 }

@@ -10,7 +10,7 @@ namespace qkv::grammar {
 
 class SchemaCompiler {
  public:
-  explicit SchemaCompiler(const OrderedJson& root) : parts_(root) {}
+  SchemaCompiler(const OrderedJson& root, Budget& budget) : budget_(budget), parts_(root, budget), builder_(budget) {}
   GrammarPtr compile();
 
  private:
@@ -38,10 +38,12 @@ class SchemaCompiler {
 
   // Whether no value satisfies both. False where that is not clear.
   bool disjoint(const Together& a, const Together& b, int depth) const;
+  bool disjoint_parts(const Together& a, const Together& b, int depth) const;
   bool disjoint_values(const Facts& a, const Facts& b, int depth) const;
   bool disjoint_objects(const Facts& a, const Facts& b, int depth) const;
 
   friend class ObjectRule;
+  Budget& budget_;
   SchemaParts parts_;
   GrammarBuilder builder_;
   std::map<std::string, int32_t> rules_, text_rules_;

@@ -103,10 +103,11 @@ std::vector<OrderedJson> SchemaCompiler::item_values(const Facts& facts) const {
     wrong("is supported only with an enum as items");
   const Together items = parts_.together(*facts.other_items);
   if (!items.choices.empty() || items.never) wrong("is supported only with an enum as items");
-  std::optional<std::vector<OrderedJson>> values = facts_of(items.parts).values;
+  std::optional<std::vector<OrderedJson>> values = facts_of(items.parts, budget_).values;
   if (!values) wrong("is supported only with an enum as items");
   std::vector<OrderedJson> different;
   for (const OrderedJson& value : *values) {
+    budget_.spend(1 + different.size());
     if (std::find(different.begin(), different.end(), value) == different.end()) different.push_back(value);
   }
   if (different.size() > kMostUnique) wrong("has items with " + std::to_string(different.size()) + " values");

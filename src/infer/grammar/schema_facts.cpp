@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "base/error.h"
 #include "infer/grammar/pattern.h"
@@ -47,10 +48,22 @@ uint8_t type_of(const OrderedJson& value) {
   return number == std::floor(number) ? kInteger : kNumber;
 }
 
+// Whole numbers as integers.
+void unify_numbers(OrderedJson& json) {
+  constexpr double kLimit = 9223372036854775808.0;  // 2^63
+  if (json.is_structured()) {
+    for (OrderedJson& inner : json) unify_numbers(inner);
+  } else if (json.is_number_float()) {
+    const auto number = json.get<double>();
+    if (number == std::floor(number) && std::abs(number) < kLimit) json = static_cast<int64_t>(number);
+  }
+}
+
 // One schema's keywords.
 class Reader {
  public:
-  Reader(const SchemaPart& part, Facts& facts) : part_(part), json_(*part.json), facts_(facts) {}
+  Reader(const SchemaPart& part, Facts& facts, Budget& budget)
+      : part_(part), json_(*part.json), facts_(facts), budget_(budget) {}
 
   void read() {
     if (const OrderedJson* type = find("type")) facts_.types &= types(*type);
@@ -72,6 +85,7 @@ class Reader {
   [[noreturn]] void fail(std::string_view keyword, const std::string& what, std::string_view hint) const {
     fail_keyword(part_.at, keyword, what, hint);
   }
+  size_t place_bytes() const { return part_.at.size(); }
   SchemaPart inside(const char* keyword, const OrderedJson& json) const { return {&json, pointer(part_.at, keyword)}; }
 
  private:
@@ -99,13 +113,26 @@ class Reader {
     }
     std::vector<OrderedJson> all;
     if (list) all.assign(list->begin(), list->end());
-    const auto keep = [](std::vector<OrderedJson>& some, const std::vector<OrderedJson>& others) {
-      std::erase_if(some,
-                    [&](const OrderedJson& v) { return std::find(others.begin(), others.end(), v) == others.end(); });
-    };
-    if (one) list ? keep(all, {*one}) : all.push_back(*one);
-    if (facts_.values) keep(all, *facts_.values);
+    if (one) list ? keep_common(all, {*one}) : all.push_back(*one);
+    if (facts_.values) keep_common(all, *facts_.values);
+    budget_.spend(8 * all.size());
     facts_.values = std::move(all);
+  }
+
+  // Keeps those of `some` that are among the others.
+  void keep_common(std::vector<OrderedJson>& some, const std::vector<OrderedJson>& others) const {
+    std::set<std::string> keys;
+    for (const OrderedJson& value : others) keys.insert(value_key(value));
+    std::erase_if(some, [&](const OrderedJson& value) { return !keys.contains(value_key(value)); });
+  }
+
+  // A text that is equal for equal values: 1 and 1.0 are.
+  std::string value_key(const OrderedJson& value) const {
+    OrderedJson same = value;
+    unify_numbers(same);
+    std::string key = same.dump();
+    budget_.spend(16 + key.size());
+    return key;
   }
 
   void strings() {
@@ -174,13 +201,15 @@ class Reader {
   const SchemaPart& part_;
   const OrderedJson& json_;
   Facts& facts_;
+  Budget& budget_;
 };
 
 // A property must satisfy what each schema says of its name, or else of all other names.
-void gather_properties(const std::vector<Reader>& readers, Facts& facts) {
+void gather_properties(const std::vector<Reader>& readers, Facts& facts, Budget& budget) {
   bool says_other = false;
   std::vector<SchemaPart> other;
   const auto place_of = [&](const std::string& name) {
+    budget.spend(4 + facts.named.size() / 4);
     size_t place = 0;
     while (place < facts.named.size() && facts.named[place].name != name) ++place;
     if (place == facts.named.size()) facts.named.push_back({.name = name});
@@ -214,6 +243,7 @@ void gather_properties(const std::vector<Reader>& readers, Facts& facts) {
   for (PropertyFacts& property : facts.named) {
     for (const Reader& reader : readers) {
       const OrderedJson* properties = reader.find("properties");
+      budget.spend(8 + (properties ? properties->size() / 2 : 0) + (reader.place_bytes() + property.name.size()) / 8);
       if (properties && properties->contains(property.name)) {
         const SchemaPart all = reader.inside("properties", *properties);
         property.value.push_back({&(*properties)[property.name], pointer(all.at, property.name)});
@@ -226,7 +256,7 @@ void gather_properties(const std::vector<Reader>& readers, Facts& facts) {
   if (says_other || facts.named.empty()) facts.other_properties = std::move(other);
 }
 
-void gather_items(const std::vector<Reader>& readers, Facts& facts) {
+void gather_items(const std::vector<Reader>& readers, Facts& facts, Budget& budget) {
   size_t count = 0;
   bool says_other = false;
   std::vector<SchemaPart> other;
@@ -246,6 +276,7 @@ void gather_items(const std::vector<Reader>& readers, Facts& facts) {
   facts.first_items.resize(count);
   for (size_t i = 0; i < count; ++i) {
     for (const Reader& reader : readers) {
+      budget.spend(8 + reader.place_bytes() / 8);
       const OrderedJson *first = reader.find("prefixItems"), *items = reader.find("items");
       if (first && i < first->size()) {
         facts.first_items[i].push_back(
@@ -260,10 +291,14 @@ void gather_items(const std::vector<Reader>& readers, Facts& facts) {
 
 }  // namespace
 
-Facts facts_of(const std::vector<SchemaPart>& parts) {
+Facts facts_of(const std::vector<SchemaPart>& parts, Budget& budget) {
+  constexpr size_t kPartSteps = 32;  // to look for each keyword
   Facts facts;
   std::vector<Reader> readers;
-  for (const SchemaPart& part : parts) readers.emplace_back(part, facts).read();
+  for (const SchemaPart& part : parts) {
+    budget.spend(kPartSteps);
+    readers.emplace_back(part, facts, budget).read();
+  }
   bool typed = false, limited = false;
   uint8_t spoken_of = 0;
   for (const Reader& reader : readers) {
@@ -284,16 +319,18 @@ Facts facts_of(const std::vector<SchemaPart>& parts) {
     std::erase_if(*facts.values, [&](const OrderedJson& v) { return (facts.types & type_of(v)) == 0; });
   }
   if ((facts.types & kNumber) == 0) facts.numbers.integer = true;
-  gather_properties(readers, facts);
-  gather_items(readers, facts);
+  gather_properties(readers, facts, budget);
+  gather_items(readers, facts, budget);
   return facts;
 }
 
-Dfa contents_of(const Facts& facts) {
+Dfa contents_of(const Facts& facts, Budget& budget) {
   const Lengths& lengths = facts.lengths;
   if (lengths.most && *lengths.most < lengths.least) return {};
-  Dfa dfa = string_contents(lengths);
-  for (const auto& [pattern, at] : facts.patterns) dfa = intersection(dfa, pattern_matches(pattern, at));
+  Dfa dfa = string_contents(lengths, budget);
+  for (const auto& [pattern, at] : facts.patterns) {
+    dfa = intersection(dfa, pattern_matches(pattern, at, budget), budget);
+  }
   return dfa;
 }
 

@@ -54,8 +54,8 @@ struct Facts {
 };
 
 // Of schemas without choices.
-Facts facts_of(const std::vector<SchemaPart>& parts);
+Facts facts_of(const std::vector<SchemaPart>& parts, Budget& budget);
 
-Dfa contents_of(const Facts& facts);  // of its strings
+Dfa contents_of(const Facts& facts, Budget& budget);  // of its strings
 
 }  // namespace qkv::grammar

@@ -92,6 +92,14 @@ std::string Together::key() const {
   return out;
 }
 
+size_t Together::copy_steps() const {
+  size_t bytes = 0;
+  for (const SchemaPart& part : parts) bytes += part.at.size();
+  for (const SchemaPart& choice : choices) bytes += choice.at.size();
+  for (const std::string& place : chosen) bytes += place.size();
+  return 4 * (1 + parts.size() + choices.size() + chosen.size()) + bytes / 2;
+}
+
 Together SchemaParts::together(const std::vector<SchemaPart>& all) const {
   Together out;
   std::vector<std::string> path;
@@ -100,6 +108,7 @@ Together SchemaParts::together(const std::vector<SchemaPart>& all) const {
 }
 
 Together SchemaParts::branch(const Together& all, size_t n) const {
+  budget_.spend(all.copy_steps());
   Together out = all;
   const SchemaPart choice = out.choices.back();
   out.choices.pop_back();
@@ -110,6 +119,8 @@ Together SchemaParts::branch(const Together& all, size_t n) const {
 }
 
 void SchemaParts::add(const SchemaPart& part, Together& out, std::vector<std::string>& path) const {
+  constexpr size_t kKeywordSteps = 8;  // to check one
+  budget_.spend(out.parts.size() + path.size() + kKeywordSteps * (1 + part.json->size()) + part.at.size() / 8);
   QKV_CHECK(!is_in(path, part.at), "the schema at ", part.at, " refers to itself with nothing in between",
             Hint("a $ref may lead back to its own schema only inside properties or items"));
   if (part.json->is_boolean()) {
@@ -170,6 +181,7 @@ SchemaPart SchemaParts::resolved(const std::string& reference, const std::string
       if (reference[i] == '%') wrong("with a % escape, which is not supported");
     }
     place = pointer(place, key);
+    budget_.spend(1 + json->size() / 4 + place.size() / 8);  // names are searched from the first
     size_t index = 0;
     const bool number = std::from_chars(key.data(), key.data() + key.size(), index).ptr == key.data() + key.size();
     if (json->is_object() && json->contains(key)) {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/budget.h"
 #include "text/chat/ordered_json.h"
 
 namespace qkv::grammar {
@@ -22,12 +23,13 @@ struct Together {
   std::vector<std::string> chosen;  // places of choices that a branch has replaced
   bool never = false;               // the schema false is among them
 
-  std::string key() const;  // the same for the same schemas
+  std::string key() const;    // the same for the same schemas
+  size_t copy_steps() const;  // work and memory of a copy
 };
 
 class SchemaParts {
  public:
-  explicit SchemaParts(const OrderedJson& root) : root_(root) {}
+  SchemaParts(const OrderedJson& root, Budget& budget) : root_(root), budget_(budget) {}
 
   // All of these. Unknown keywords and references that lead nowhere are Errors.
   Together together(const std::vector<SchemaPart>& all) const;
@@ -40,6 +42,7 @@ class SchemaParts {
   SchemaPart resolved(const std::string& reference, const std::string& at) const;
 
   const OrderedJson& root_;
+  Budget& budget_;
 };
 
 // Errors about a keyword say where it stands.

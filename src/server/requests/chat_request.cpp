@@ -65,8 +65,16 @@ const ChatTemplate& template_of(const ServedModel& model) {
                  "model");
 }
 
+size_t text_bytes(const OrderedJson& json) {
+  if (json.is_string()) return json.get_ref<const std::string&>().size();
+  size_t bytes = 0;
+  for (const OrderedJson& inner : json.is_structured() ? json : OrderedJson::array()) bytes += text_bytes(inner);
+  return bytes;
+}
+
 // Renders and encodes; tools decide how the answer begins and how it is read.
-void add_prompt(GenerationRequest& request, const Fields& fields, const ServedModel& model, Conversation conversation) {
+void add_prompt(GenerationRequest& request, const Fields& fields, const ServedModel& model, Conversation conversation,
+                Budget& budget) {
   const ChatTemplate& chat_template = template_of(model);
   const Tokenizer& tokenizer = model.model().tokenizer();
   const ToolChoice choice = read_tool_choice(fields, conversation.tool_names);
@@ -81,12 +89,13 @@ void add_prompt(GenerationRequest& request, const Fields& fields, const ServedMo
     }
     if (choice.kind == ToolChoice::Kind::required) {
       request.forced = forced_beginning(request.tools);
-      request.constraint =
-          masks_of([&] { return call_grammar(request.tools, conversation.input.more.at("tools"), choice.name); },
-                   "tools", model);
+      request.constraint = masks_of(
+          [&] { return call_grammar(request.tools, conversation.input.more.at("tools"), choice.name, budget); },
+          "tools", model);
     }
   }
   GenerationPrompt prompt;
+  budget.spend(tokenizing_steps(text_bytes(conversation.input.messages)));
   try {
     prompt.ids = encode_chat(tokenizer, chat_template, conversation.input);
   } catch (const Error& error) {
@@ -157,33 +166,33 @@ OrderedJson as_chat(const Fields& fields) {
 
 }  // namespace
 
-GenerationRequest read_chat(const Fields& fields, const ServedModel& model) {
-  GenerationRequest request = read_generation(fields, model, {"max_completion_tokens", "max_tokens"});
+GenerationRequest read_chat(const Fields& fields, const ServedModel& model, Budget& budget) {
+  GenerationRequest request = read_generation(fields, model, {"max_completion_tokens", "max_tokens"}, budget);
   const bool logprobs = fields.flag("logprobs").value_or(false);
   const std::optional<int64_t> top = fields.whole("top_logprobs", {0, kMostTopLogprobs});
   if (top && !logprobs) fields.fail("top_logprobs", "needs logprobs to be true");
   if (logprobs) request.logprobs = top.value_or(0);
   Conversation conversation = read_conversation(fields);
   read_template_variables(fields, conversation.input);
-  add_prompt(request, fields, model, std::move(conversation));
+  add_prompt(request, fields, model, std::move(conversation), budget);
   return request;
 }
 
-GenerationRequest read_responses(const Fields& fields, const ServedModel& model) {
+GenerationRequest read_responses(const Fields& fields, const ServedModel& model, Budget& budget) {
   for (const char* name : {"previous_response_id", "conversation", "prompt"}) {
     if (fields.find(name) != nullptr) fields.fail(name, "is not supported: this server keeps no conversations");
   }
   if (fields.flag("background").value_or(false)) fields.fail("background", "is not supported: answers come at once");
   const OrderedJson chat = as_chat(fields);
   const Fields said(chat, "");
-  GenerationRequest request = read_generation(said, model, {"max_output_tokens"});
+  GenerationRequest request = read_generation(said, model, {"max_output_tokens"}, budget);
   request.n = 1;
   if (const std::optional<Fields> text = fields.object("text")) {
     if (const std::optional<Fields> format = text->object("format")) {
-      request.constraint = constraint_of(*format, "text.format", model);
+      request.constraint = constraint_of(*format, "text.format", model, budget);
     }
   }
-  add_prompt(request, said, model, read_conversation(said));
+  add_prompt(request, said, model, read_conversation(said), budget);
   return request;
 }
 

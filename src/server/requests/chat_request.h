@@ -7,10 +7,10 @@
 namespace qkv::server {
 
 // /v1/chat/completions.
-GenerationRequest read_chat(const Fields& fields, const ServedModel& model);
+GenerationRequest read_chat(const Fields& fields, const ServedModel& model, Budget& budget);
 
 // /v1/responses: the parts that are the same as in a chat, said in other words.
-GenerationRequest read_responses(const Fields& fields, const ServedModel& model);
+GenerationRequest read_responses(const Fields& fields, const ServedModel& model, Budget& budget);
 
 // The conversation as templates have it: "messages" and "tools" in OpenAI's form, checked and in the usual order.
 struct Conversation {

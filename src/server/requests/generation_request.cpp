@@ -72,7 +72,7 @@ std::vector<int32_t> read_ids(const Fields& fields, std::string_view name, const
 }
 
 GenerationRequest read_generation(const Fields& fields, const ServedModel& model,
-                                  const std::vector<std::string_view>& max_names) {
+                                  const std::vector<std::string_view>& max_names, Budget& budget) {
   constexpr int64_t kWhole = INT32_MAX;
   GenerationRequest request;
   const GenerationDefaults& defaults = model.model().defaults();
@@ -103,7 +103,7 @@ GenerationRequest read_generation(const Fields& fields, const ServedModel& model
     request.include_usage = options->flag("include_usage").value_or(false);
   }
   if (const std::optional<Fields> format = fields.object("response_format")) {
-    request.constraint = constraint_of(*format, "response_format", model);
+    request.constraint = constraint_of(*format, "response_format", model, budget);
   }
   if (const std::optional<Fields> look = fields.object("look")) {
     request.look = read_look(*look, model.model(), model.room().look);
@@ -124,9 +124,30 @@ void check_prompt_length(const GenerationPrompt& prompt, const ServedModel& mode
   throw error;
 }
 
-GenerationRequest read_completion(const Fields& fields, const ServedModel& model) {
+void check_text_length(const Tokenizer& tokenizer, std::string_view text, int64_t max_tokens, std::string_view field,
+                       Budget& budget) {
+  constexpr int64_t kSlack = 64;  // tokens that the cut may add, or the end of the text join
+  for (size_t bytes = size_t{64} << 10; bytes < text.size(); bytes *= 2) {
+    budget.spend(tokenizing_steps(bytes));
+    size_t end = bytes;
+    while (end > 0 && is_utf8_continuation(text[end])) --end;
+    const int64_t tokens = std::ssize(tokenizer.encode(text.substr(0, end), {.add_specials = false}));
+    if (tokens <= max_tokens + kSlack) continue;
+    ApiError error(
+        400,
+        fmt::format("{} has a text of {} bytes; the first {} of them are {} tokens already, but this model reads {}",
+                    field, text.size(), end, tokens, max_tokens),
+        std::string(field));
+    error.code = "context_length_exceeded";
+    error.more = {{"prompt_tokens", tokens}, {"max", max_tokens}};
+    throw error;
+  }
+  budget.spend(tokenizing_steps(text.size()));
+}
+
+GenerationRequest read_completion(const Fields& fields, const ServedModel& model, Budget& budget) {
   constexpr int64_t kUsualNew = 16;  // as OpenAI's
-  GenerationRequest request = read_generation(fields, model, {"max_tokens"});
+  GenerationRequest request = read_generation(fields, model, {"max_tokens"}, budget);
   if (!request.choices.max_new) request.choices.max_new = kUsualNew;
   request.logprobs = fields.whole("logprobs", {0, kMostTopLogprobs}).value_or(-1);
   request.echo = fields.flag("echo").value_or(false);
@@ -141,6 +162,7 @@ GenerationRequest read_completion(const Fields& fields, const ServedModel& model
   const Tokenizer& tokenizer = model.model().tokenizer();
   const int64_t vocabulary = model.model().spec().vocabulary;
   const auto add_text = [&](const std::string& text) {
+    check_text_length(tokenizer, text, model.context(), "prompt", budget);
     request.prompts.push_back({.ids = prompt_ids(tokenizer, model.model().spec(), text), .text = text});
   };
   const auto add_ids = [&](const OrderedJson& list) {

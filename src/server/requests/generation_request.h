@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/budget.h"
 #include "infer/grammar/token_mask.h"
 #include "infer/text_choices.h"
 #include "server/answers/tool_calls.h"
@@ -36,13 +37,23 @@ struct GenerationRequest {
 
 // Sampling, lengths, stops, seed, n, stream. `max_name`: what the route calls the most tokens to write.
 GenerationRequest read_generation(const Fields& fields, const ServedModel& model,
-                                  const std::vector<std::string_view>& max_names);
+                                  const std::vector<std::string_view>& max_names, Budget& budget);
 
 // An ApiError 400 with both numbers unless at least one token can be written after the prompt.
 void check_prompt_length(const GenerationPrompt& prompt, const ServedModel& model, std::string_view field);
 
 // /v1/completions: everything, "prompt" included.
-GenerationRequest read_completion(const Fields& fields, const ServedModel& model);
+GenerationRequest read_completion(const Fields& fields, const ServedModel& model, Budget& budget);
+
+// The steps of a budget that tokenizing a text of so many bytes takes.
+inline size_t tokenizing_steps(size_t bytes) {
+  return 1 + bytes / 4;
+}
+
+// To be called before a text is tokenized. One that is too long by far is refused by its beginning, an ApiError 400 at
+// `field`: the time grows with what the model reads, not with what a client sends.
+void check_text_length(const Tokenizer& tokenizer, std::string_view text, int64_t max_tokens, std::string_view field,
+                       Budget& budget);
 
 // Ids of the model's tokenizer, as a list of numbers.
 std::vector<int32_t> read_ids(const Fields& fields, std::string_view name, const OrderedJson& list, int64_t vocabulary);

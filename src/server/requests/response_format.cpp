@@ -28,10 +28,10 @@ std::shared_ptr<const grammar::TokenMasks> masks_of(const std::function<grammar:
 }
 
 std::shared_ptr<const grammar::TokenMasks> constraint_of(const Fields& format, const std::string& field,
-                                                         const ServedModel& model) {
+                                                         const ServedModel& model, Budget& budget) {
   const std::optional<std::string> type = format.word("type", {"text", "json_object", "json_schema"});
   if (!type) format.fail("type", "is missing: it must be text, json_object or json_schema");
-  return masks_of([&] { return grammar::response_grammar(as_chat_format(format.json())); }, field, model);
+  return masks_of([&] { return grammar::response_grammar(as_chat_format(format.json()), budget); }, field, model);
 }
 
 }  // namespace qkv::server

@@ -26,14 +26,16 @@ void move_references(OrderedJson& schema, const std::string& to) {
 }
 
 // What its arguments are held to.
-OrderedJson schema_of(const OrderedJson& function) {
+OrderedJson schema_of(const OrderedJson& function, Budget& budget) {
   const auto found = function.find("parameters"), strict = function.find("strict");
   if (found == function.end() || found->is_null()) {  // it takes none
     return {{"type", "object"}, {"properties", OrderedJson::object()}, {"additionalProperties", false}};
   }
   try {
-    grammar::schema_grammar(*found);
+    grammar::schema_grammar(*found, budget);
     return found->empty() ? OrderedJson{{"type", "object"}} : *found;
+  } catch (const OutOfBudget&) {
+    throw;
   } catch (const Error& error) {
     if (error.kind() != Error::Kind::input) throw;
     if (strict == function.end() || *strict != true) return {{"type", "object"}};
@@ -43,13 +45,13 @@ OrderedJson schema_of(const OrderedJson& function) {
 
 }  // namespace
 
-grammar::GrammarPtr call_grammar(ToolStyle style, const OrderedJson& tools, const std::string& name) {
+grammar::GrammarPtr call_grammar(ToolStyle style, const OrderedJson& tools, const std::string& name, Budget& budget) {
   const char* arguments = style == ToolStyle::llama3 ? "parameters" : "arguments";
   OrderedJson definitions = OrderedJson::object(), calls = OrderedJson::array();
   for (const OrderedJson& tool : tools) {
     const OrderedJson& function = tool.at("function");
     if (!name.empty() && function.at("name") != name) continue;
-    OrderedJson schema = schema_of(function);
+    OrderedJson schema = schema_of(function, budget);
     const std::string key = fmt::format("f{}", definitions.size()), at = "#/$defs/" + key;
     move_references(schema, at);
     definitions[key] = std::move(schema);
@@ -67,7 +69,7 @@ grammar::GrammarPtr call_grammar(ToolStyle style, const OrderedJson& tools, cons
   } else {
     whole.update(call);
   }
-  return grammar::schema_grammar(whole);
+  return grammar::schema_grammar(whole, budget);
 }
 
 }  // namespace qkv::server
