@@ -226,6 +226,37 @@ TEST(Constraint, AVocabularyThatCannotGoOnIsAnError) {
   expect_error([&] { constraint.allowed(); }, {"no token of the vocabulary"});
 }
 
+// Many ways to read a text at once, each of which needs a walk along the whole vocabulary: the last are left out.
+TEST(Constraint, TheWorkForOneTokenIsLimited) {
+  std::vector<std::string> bytes{"", "\"", "7"};
+  for (int i = 0; i < 1 << 16; ++i) {
+    std::string word;
+    for (int at = 12; at >= 0; at -= 4) word += static_cast<char>('a' + (i >> at & 15));
+    bytes.push_back(std::move(word));
+  }
+  const auto trie = std::make_shared<const TokenTrie>(std::move(bytes));
+  const auto set_behind_quote = [&](int ways, int times) {
+    std::string schema = R"({"anyOf":[)";
+    for (int i = 0; i < ways; ++i) {
+      schema += R"({"type":"string","pattern":"^[a-p]{0,)" + std::to_string(20 + i) + R"(}$"},)";
+    }
+    schema += R"({"type":"string","pattern":"^7*$"}]})";
+    const auto masks = std::make_shared<const TokenMasks>(schema_grammar(schema, "s"), trie);
+    grammar::TokenSet set;
+    for (; times > 0; --times) {
+      Constraint constraint(masks, {});
+      constraint.accept(1);
+      set = constraint.allowed();
+    }
+    return set;
+  };
+  EXPECT_TRUE(set_behind_quote(5, 1).has(2));
+  const grammar::TokenSet limited = set_behind_quote(90, 1);
+  EXPECT_FALSE(limited.has(2)) << "all 91 were walked";
+  EXPECT_TRUE(limited.has(1) && limited.has(1000)) << "those before them are whole";
+  EXPECT_EQ(set_behind_quote(90, 2), limited) << "it depends on what is kept";
+}
+
 // Real vocabularies: what the tokenizer decodes is valid, whole characters included.
 void walk_tokenizer(const std::filesystem::path& path, uint32_t texts) {
   SCOPED_TRACE(path);

@@ -123,7 +123,7 @@ void Parser::step(ParseStore& store, std::span<const Frame> from, uint8_t byte, 
 
 void Parser::add(ParseStore& store, const Frame& frame, Ways& out) const {
   const GrammarState& state = grammar_.state(frame.state);
-  if (frame.depth + state.need > kMostNesting) return;
+  if (frame.depth + state.need > kMostNesting || ++out.steps > kMaxSteps) return;
   if (!state.edges.empty() && out.frames.size() < kMostWays &&
       std::find(out.frames.begin(), out.frames.end(), frame) == out.frames.end()) {
     out.frames.push_back(frame);

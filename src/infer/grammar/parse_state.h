@@ -62,13 +62,15 @@ struct Ways {
   bool complete = false;      // the text may end here
   bool left = false;          // a frame returned to kUnknownCaller
   bool needs_memory = false;  // what follows depends on kUnknownMemory
-  void clear() { frames.clear(), complete = left = needs_memory = false; }
+  size_t steps = 0;           // moves that were followed to find them
+  void clear() { frames.clear(), complete = left = needs_memory = false, steps = 0; }
   bool dead() const { return frames.empty() && !complete; }
 };
 
 class Parser {
  public:
-  static constexpr size_t kMostWays = 1024;  // later ones are dropped: the others are right without them
+  // Later ways are dropped, and so is what takes more moves to find: the others are right without them.
+  static constexpr size_t kMostWays = 1024, kMaxSteps = 20'000;
 
   explicit Parser(const Grammar& grammar) : grammar_(grammar) {}
 

@@ -16,19 +16,20 @@ TokenMasks::TokenMasks(GrammarPtr grammar, TokenTriePtr trie)
 
 // on_node(node, ways after it) returns whether to go on below it; on_subtree(node): all below are allowed.
 template <class OnNode, class OnSubtree>
-void TokenMasks::walk(ParseStore& store, const Ways& ways, NodeRange range, OnNode on_node,
-                      OnSubtree on_subtree) const {
+size_t TokenMasks::walk(ParseStore& store, const Ways& ways, NodeRange range, OnNode on_node,
+                        OnSubtree on_subtree) const {
   struct Level {
     Ways ways;
     ParseStore::Mark mark;
   };
   const std::vector<TokenTrie::Node>& nodes = trie_->nodes();
   const ParseStore::Mark before = store.mark();
-  if (range.begin >= range.end) return;
+  if (range.begin >= range.end) return 0;
+  size_t steps = 0;
   const size_t top = nodes[static_cast<size_t>(range.begin)].depth;  // the depth of the uppermost nodes
   std::vector<Level> levels(1);
   levels[0].mark = before;
-  for (int32_t n = range.begin; n < range.end;) {
+  for (int32_t n = range.begin; n < range.end && steps <= kMaxSteps;) {
     const TokenTrie::Node& node = nodes[static_cast<size_t>(n)];
     const size_t level = node.depth - top;
     const Ways& above = level == 0 ? ways : levels[level - 1].ways;
@@ -47,10 +48,12 @@ void TokenMasks::walk(ParseStore& store, const Ways& ways, NodeRange range, OnNo
     parser_.step(store, level == 0 ? std::span<const Frame>(ways.frames) : levels[level - 1].ways.frames, node.byte,
                  here.ways);
     here.mark = store.mark();
+    steps += 1 + here.ways.steps;
     const bool below = on_node(n, here.ways) && !here.ways.frames.empty();
     n = below ? n + 1 : node.end;
   }
   store.rewind(before);
+  return steps;
 }
 
 TokenMasks::OfStatePtr TokenMasks::computed(int32_t state) const {
@@ -60,7 +63,7 @@ TokenMasks::OfStatePtr TokenMasks::computed(int32_t state) const {
   ParseStore store;
   Ways ways;
   ways.frames.push_back({.state = state, .up = kUnknownCaller, .memory = kUnknownMemory, .depth = kFarFromTheLimit});
-  walk(
+  made->steps = walk(
       store, ways, all_nodes(),
       [&](int32_t n, const Ways& after) {
         if (after.needs_memory) {
@@ -105,8 +108,8 @@ TokenMasks::OfStatePtr TokenMasks::of_state(int32_t state) const {
   return made;
 }
 
-void TokenMasks::add_between(ParseStore& store, const Ways& ways, NodeRange nodes, TokenSet& out) const {
-  walk(
+size_t TokenMasks::add_between(ParseStore& store, const Ways& ways, NodeRange nodes, TokenSet& out) const {
+  return walk(
       store, ways, nodes,
       [&](int32_t n, const Ways& after) {
         if (!after.dead()) {
@@ -119,40 +122,45 @@ void TokenMasks::add_between(ParseStore& store, const Ways& ways, NodeRange node
       });
 }
 
-void TokenMasks::add_from(ParseStore& store, const Ways& ways, int32_t node, TokenSet& out) const {
-  if (ways.dead()) return;
+size_t TokenMasks::add_from(ParseStore& store, const Ways& ways, int32_t node, TokenSet& out) const {
+  if (ways.dead()) return 0;
   for (const int32_t id : trie_->tokens_at(node)) out.add(id);
-  add_between(store, ways, {node + 1, trie_->nodes()[static_cast<size_t>(node)].end}, out);
+  return add_between(store, ways, {node + 1, trie_->nodes()[static_cast<size_t>(node)].end}, out);
 }
 
 void TokenMasks::add_allowed(ParseStore& store, const Ways& ways, TokenSet& out) const {
+  size_t steps = 0;
   for (const Frame& frame : ways.frames) {
+    if (steps > kMaxSteps) return;
     // Near the limit of nesting the depth matters too.
     if (frame.depth + grammar_->largest_need() + trie_->most_opening() >= kMostNesting) {
       Ways one;
       one.frames.push_back(frame);
-      add_between(store, one, all_nodes(), out);
+      steps += add_between(store, one, all_nodes(), out);
     } else {
-      add_allowed(store, frame, out);
+      steps += add_allowed(store, frame, out);
     }
   }
 }
 
-void TokenMasks::add_allowed(ParseStore& store, const Frame& frame, TokenSet& out) const {
+size_t TokenMasks::add_allowed(ParseStore& store, const Frame& frame, TokenSet& out) const {
   const ParseStore::Mark before = store.mark();
   const OfStatePtr of = of_state(frame.state);
+  size_t steps = 1 + of->steps;
   for (const int32_t id : of->few) out.add(id);
   if (of->many.size() > 0) out.add(of->many);
   Ways next, spare;
   const auto replay = [&](int32_t n) {
+    if (steps > kMaxSteps) return;
     next.clear();
     next.frames.push_back(frame);
     for (const char c : trie_->path(n)) {
       std::swap(next, spare);
       next.clear();
       parser_.step(store, spare.frames, static_cast<uint8_t>(c), next);
+      steps += 1 + next.steps;
     }
-    add_from(store, next, n, out);
+    steps += add_from(store, next, n, out);
     store.rewind(before);
   };
   std::for_each(of->restarts.begin(), of->restarts.end(), replay);
@@ -162,9 +170,12 @@ void TokenMasks::add_allowed(ParseStore& store, const Frame& frame, TokenSet& ou
   } else if (!of->leaves.empty()) {
     next.clear();
     parser_.add_returned(store, frame, next);
-    for (const int32_t n : of->leaves) add_from(store, next, n, out);
+    for (const int32_t n : of->leaves) {
+      if (steps <= kMaxSteps) steps += add_from(store, next, n, out);
+    }
   }
   store.rewind(before);
+  return steps;
 }
 
 }  // namespace qkv::grammar
