@@ -99,5 +99,18 @@ ask 401 /v1/models '"code":"invalid_api_key"'
 ask 200 /health ok
 
 serve_stop TERM
+
+# Without keys every user of this machine reaches the page: it is said, and work can be left out.
+serve_start "$folder/plain" --cors '*'
+grep -q 'no API keys.*--no-work' "$folder/err" || bad "nothing is said about work: $(cat "$folder/err")"
+ask 200 /page/jobs '"can_start":true'
+token=$(curl -sS "http://127.0.0.1:$port/" | sed -n 's/.*"token":"\([0-9a-f]*\)".*/\1/p')
+ask 409 /page/training/pause 'nothing' '{}' -H "Origin: http://127.0.0.1:$port" -H "X-QKV-Token: $token"
+ask 403 /page/training/pause 'Origin' '{}' -H "Origin: https://elsewhere.example" -H "X-QKV-Token: $token"
+serve_stop TERM
+serve_start "$folder/plain" --no-work
+! grep -q 'no API keys' "$folder/err" || bad "it warns of what it does not allow: $(cat "$folder/err")"
+ask 403 /page/jobs 'no-work'
+serve_stop TERM
 pid=
 exit "$failed"

@@ -248,6 +248,85 @@ TEST(ServerFaults, RefusalsKeepConnectionsThatCanGoOn) {
   }
 }
 
+// Everything about the end of a request that another server might read differently.
+TEST(ServerFaults, UnusualFramingIsRefusedAndEndsTheConnection) {
+  const RunningServer server;
+  const std::string head = "POST /v1/completions HTTP/1.", next = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                    chunks = "d\r\n{\"prompt\":\"x\"}\r\n0\r\n\r\n";
+  const auto answers = [&](const std::string& text) {
+    Client client(server.port());
+    client.send(text);
+    const HttpAnswer first = client.answer();
+    return std::pair(first, client.answer(first.headers.at("connection") == "close" ? 5 : 20));
+  };
+  for (const char* wrong :
+       {"1\r\nTransfer-Encoding: identity", "1\r\nTransfer-Encoding: xchunked",
+        "1\r\nTransfer-Encoding: chunked, identity", "1\r\nTransfer-Encoding: identity, chunked",
+        "1\r\nTransfer-Encoding: gzip, chunked", "1\r\nTransfer-Encoding:", "1\r\nTransfer-Encoding: chunked;q=1",
+        "1\r\nTransfer-Encoding: identity\r\nTransfer-Encoding: chunked",
+        "1\r\nTransfer-Encoding: chunked\r\nContent-Length: 28",
+        "1\r\nContent-Length: 28\r\nTransfer-Encoding: chunked",
+        "1\r\nContent-Length: 28\r\nTransfer-Encoding: identity", "1\r\nContent-Length: 28\r\nContent-Length: 28",
+        "0\r\nTransfer-Encoding: chunked", "0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked"}) {
+    const auto [first, second] = answers(head + wrong + "\r\nHost: localhost\r\n\r\n" + chunks + next);
+    EXPECT_EQ(first.status, 400) << wrong;
+    EXPECT_EQ(first.headers.at("connection"), "close") << wrong;
+    EXPECT_EQ(second.status, 0) << wrong << ": what follows was read as a request";
+  }
+  for (const char* right : {"chunked", "Chunked", "\tchunked "}) {
+    const auto [first, second] =
+        answers(head + "1\r\nTransfer-Encoding: " + right + "\r\nHost: localhost\r\n\r\n" + chunks + next);
+    EXPECT_EQ(first.status, 200) << right;
+    EXPECT_EQ(second.status, 200) << right;
+  }
+}
+
+// More requests at once than are read ahead: they wait in the socket.
+TEST(ServerFaults, AnyNumberOfPipelinedRequestsIsAnswered) {
+  const RunningServer server;
+  constexpr int kRequests = 3000;
+  const std::string one = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  std::string all;
+  for (int i = 0; i < kRequests; ++i) all += one;
+  ASSERT_GT(all.size(), size_t{100} << 10);
+  Client client(server.port());
+  ASSERT_TRUE(client.send(all));
+  for (int i = 0; i < kRequests; ++i) ASSERT_EQ(client.answer().status, 200) << i;
+}
+
+TEST(ServerFaults, AClientThatEndsItsSideGetsItsAnswers) {
+  ServerOptions options = RunningServer::usual({"long"});
+  options.room.slots = 1;
+  const RunningServer server(options);
+  const std::string body = R"({"prompt": "x", "max_tokens": 2, "temperature": 0})",
+                    ask = request_text({.path = "/v1/completions", .body = body});
+  Client three(server.port());
+  three.send(ask + ask + ask);
+  three.end_sending();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(three.answer().status, 200) << i;
+  EXPECT_FALSE(three.more()) << "the connection ends behind the last answer";
+  // One that waits for long is asked whether it is still there, and answered all the same.
+  Client running(server.port()), queued(server.port()), stream(server.port());
+  running.send(endless_text(true));
+  ASSERT_TRUE(running.read_until("data: {"));
+  queued.send(ask);
+  queued.end_sending();
+  ASSERT_TRUE(queued.read_until("HTTP/1.1 100 Continue\r\n\r\n"));
+  EXPECT_EQ(server.metric("qkv_queue_waiting{model=\"long\"}"), 1);
+  running.leave();
+  EXPECT_EQ(queued.answer().status, 200);
+  stream.send(request_text({.path = "/v1/completions", .body = R"({"prompt": "x", "max_tokens": 3, "stream": true})"}));
+  stream.end_sending();
+  EXPECT_TRUE(stream.read_until("[DONE]"));
+  // What cannot become a request any more is refused.
+  for (const size_t part : {size_t{20}, ask.size() - 5}) {
+    Client cut(server.port());
+    cut.send(ask.substr(0, part));
+    cut.end_sending();
+    EXPECT_EQ(cut.answer().status, 400) << part;
+  }
+}
+
 // A schema that takes a second to be refused.
 std::string slow_schema() {
   Json lists = Json::array(), others = Json::array();

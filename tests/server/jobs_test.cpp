@@ -56,6 +56,17 @@ TEST(Jobs, NothingIsStartedOrToldWhereWorkIsNotAllowed) {
   }
 }
 
+TEST(Jobs, NothingIsStartedFromThePageOfAServerWithoutWork) {
+  ServerOptions options = test::RunningServer::usual({"plain"});
+  options.work = false;
+  options.jobs = {.program = "/bin/true", .recipes = {small_recipe()}};
+  test::RunningServer server(options);
+  EXPECT_EQ(server.get("/page/jobs").status, 403);
+  const std::string own = "Origin: http://127.0.0.1\r\nX-QKV-Token: " + server.server().page_token() + "\r\n";
+  EXPECT_EQ(server.ask({.path = "/page/training/start", .body = "{}", .headers = own}).status, 403);
+  EXPECT_NE(server.get("/page").body.find("\"work\":false"), std::string::npos);
+}
+
 TEST(Jobs, TrainingStartsPausesGoesOnAndStops) {
   const Stage stage;
   EXPECT_EQ(stage.start("training/pause").status, 409);

@@ -109,6 +109,17 @@ TEST(ServerRoutes, WrongMethodsPathsHostsAndOrigins) {
   EXPECT_EQ(origin("http://localhost:81", "OPTIONS").status, 403) << "CORS is for other origins";
 }
 
+// A server that lets every page ask still knows its own, which may do more.
+TEST(ServerRoutes, TheServersOwnPageIsItselfWhereAllMayAsk) {
+  const server::OriginRules all{.cors = {"*"}};
+  const auto judged = [&](const std::string& origin) {
+    return server::judge_origin({.headers = {{"Host", "localhost:81"}, {"Origin", origin}}}, all);
+  };
+  EXPECT_EQ(judged("http://localhost:81"), server::OriginIs::same);
+  EXPECT_EQ(judged("http://localhost:82"), server::OriginIs::allowed);
+  EXPECT_EQ(judged("https://app.example.org"), server::OriginIs::allowed);
+}
+
 TEST(ServerRoutes, ThePageHasAStrictPolicy) {
   const RunningServer server;
   const HttpAnswer page = server.get("/");

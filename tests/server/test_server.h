@@ -136,6 +136,7 @@ class Client {
     fd_ = -1;
   }
   bool connected() const { return connected_; }
+  void end_sending() const { ::shutdown(fd_, SHUT_WR); }
 
   bool send(std::string_view bytes) const {
     while (!bytes.empty()) {

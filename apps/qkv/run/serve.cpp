@@ -26,7 +26,8 @@ constexpr const char* kServeHelp =
 example and how to size it.
 
 API keys: one per line of --keys FILE, or in the environment variable QKV_API_KEYS, separated by commas. Without keys
-everybody who reaches the port may ask. Ctrl-C and SIGTERM let the texts in progress finish, for at most 10 seconds.
+everybody who reaches the port may ask, and every user of this machine can open the page and start trainings and labs
+in your name, unless there is --no-work. Ctrl-C and SIGTERM let the texts in progress finish, for at most 10 seconds.
 
 Examples:
   qkv serve MODEL
@@ -39,12 +40,16 @@ struct ServeArguments {
   CacheOptions cache;
   ServerOptions server;
   std::string keys, runs;
+  bool no_work = false;
 };
 
 ServerOptions server_options(const ServeArguments& arguments) {
   ServerOptions options = arguments.server;
   options.open = open_options(arguments.model, arguments.cache, options.room.slots);
-  options.jobs = page_jobs(arguments.model.compute, arguments.runs);
+  options.work = !arguments.no_work;
+  if (options.work) options.jobs = page_jobs(arguments.model.compute, arguments.runs);
+  QKV_CHECK(options.work || arguments.runs.empty(), "--runs is for trainings, but --no-work allows none",
+            Hint("leave one of the two out"));
   options.room.context = arguments.cache.context;
   options.room.cache = chosen_cache_type(arguments.cache);
   if (!arguments.keys.empty()) options.keys = server::keys_in_file(arguments.keys);
@@ -64,6 +69,11 @@ void serve(const ServeArguments& arguments) {
             << std::endl;
   if (!server::is_loopback(options.http.host) && options.keys.empty()) {
     log_line(Log::warn, "no API keys are set: everybody who reaches this address may ask (--keys FILE)");
+  }
+  if (server::is_loopback(options.http.host) && options.keys.empty() && options.work) {
+    log_line(Log::warn,
+             "no API keys are set: every user of this machine may ask, and may start trainings and labs from the page "
+             "(--no-work refuses those, --keys FILE asks for a key)");
   }
   const InterruptWatch interrupt({SIGINT, SIGTERM});
   const std::jthread watch([&](const std::stop_token& done) {
@@ -111,6 +121,7 @@ void add_serve(Command app) {
       .show_default();
   command.add_option("--runs DIR", options->runs,
                      "Where trainings started from the page are kept; otherwise they are removed at the end");
+  command.add_flag("--no-work", options->no_work, "Nothing can be started from the page: no trainings, no labs");
   command
       .add_option("--dtype", options->model.dtype,
                   "What models compute in; auto: f32 if all weights are f32, otherwise bf16")

@@ -25,6 +25,16 @@ size_t HttpHead::count(std::string_view name) const {
       std::count_if(headers.begin(), headers.end(), [&](const auto& header) { return same_name(header.first, name); }));
 }
 
+std::string wrong_framing(const HttpHead& head, bool http11) {
+  const size_t lengths = head.count("Content-Length"), encodings = head.count("Transfer-Encoding");
+  if (lengths > 1) return "there is more than one Content-Length";
+  if (encodings == 0) return "";
+  if (encodings > 1) return "there is more than one Transfer-Encoding";
+  if (!same_name(head.header("Transfer-Encoding"), "chunked")) return "the only Transfer-Encoding read is chunked";
+  if (lengths > 0) return "Transfer-Encoding and Content-Length exclude one another";
+  return http11 ? "" : "HTTP/1.0 has no Transfer-Encoding";
+}
+
 const char* reason_of(int status) {
   switch (status) {
     case 200:

@@ -91,6 +91,10 @@ struct HttpOptions {
   Seconds header_time{10}, body_time{30}, idle_time{60}, write_time{30}, ping{15};
 };
 
+// What is wrong with the headers that say where a request ends; empty: nothing. Two servers that disagree about the end
+// of a request read one client's body as another one's request, so everything unusual is refused.
+std::string wrong_framing(const HttpHead& head, bool http11);
+
 // Reason phrases of the codes this server uses.
 const char* reason_of(int status);
 

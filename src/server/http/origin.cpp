@@ -48,6 +48,15 @@ std::string usual_port(const std::string& port, bool secure) {
   return !port.empty() ? port : secure ? "443" : "80";
 }
 
+// Behind a proxy that ends TLS we are asked without it: the page's scheme may be either, its port that of its scheme.
+bool is_same(const HttpHead& head, const std::string& origin) {
+  const bool https = origin.starts_with("https://"), http = origin.starts_with("http://");
+  if (!https && !http) return false;
+  const HostAndPort from = split_host(origin.substr(https ? 8 : 7)), to = split_host(head.header("Host"));
+  return from.valid && to.valid && from.host == to.host &&
+         usual_port(from.port, https) == usual_port(to.port, https || head.secure);
+}
+
 }  // namespace
 
 bool host_allowed(const HttpHead& head, const OriginRules& rules) {
@@ -66,17 +75,11 @@ bool is_loopback(std::string_view host) {
 OriginIs judge_origin(const HttpHead& head, const OriginRules& rules) {
   if (head.count("Origin") == 0) return OriginIs::absent;
   const std::string origin = lower_case(head.header("Origin"));
+  if (is_same(head, origin)) return OriginIs::same;  // also where it is listed: the server's own page may do more
   const bool listed = std::any_of(rules.cors.begin(), rules.cors.end(), [&](const std::string& allowed) {
     return allowed == "*" || lower_case(allowed) == origin;
   });
-  if (listed) return OriginIs::allowed;
-  // Behind a proxy that ends TLS we are asked without it: the page's scheme may be either, its port that of its scheme.
-  const bool https = origin.starts_with("https://"), http = origin.starts_with("http://");
-  if (!https && !http) return OriginIs::foreign;
-  const HostAndPort from = split_host(origin.substr(https ? 8 : 7)), to = split_host(head.header("Host"));
-  const bool same = from.valid && to.valid && from.host == to.host &&
-                    usual_port(from.port, https) == usual_port(to.port, https || head.secure);
-  return same ? OriginIs::same : OriginIs::foreign;
+  return listed ? OriginIs::allowed : OriginIs::foreign;
 }
 
 Headers cors_headers(const HttpHead& head, const OriginRules& rules) {

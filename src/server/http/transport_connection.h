@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <boost/asio/error.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <deque>
@@ -65,6 +66,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void close() {
     if (state_ == State::closed) return;
+    const auto self = shared_from_this();
     const bool answering = state_ == State::busy || state_ == State::writing;
     state_ = State::closed;
     stream_->close();
@@ -77,6 +79,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void look_at_clock(Clock::time_point now) {
     if (state_ == State::closed) return;
     if (now >= deadline_) return late();
+    if (state_ == State::busy && !reading_) look_at_client(now);
     if (state_ == State::busy && streaming_ && !ping_.empty() && now - last_write_ >= shared_.options.ping)
       write(ping_);
   }
@@ -129,6 +132,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   enum class State { head, body, busy, writing, lingering, closed };
   using Parser = http::request_parser<http::string_body>;
+  static constexpr std::chrono::milliseconds kProbeDelay{100}, kProbeInterval{1000};
   static constexpr size_t kPiece = size_t{64} << 10, kReadAhead = size_t{64} << 10, kRead = size_t{16} << 10;
 
   void new_request() {
@@ -147,13 +151,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // --- reading ---
 
-  // A read is always waiting while the client may say something, if only that it leaves.
+  // A read is always waiting while the client may say something, if only that it leaves; look_at_client() replaces it
+  // where so many requests wait already that no more are read.
   void read_more() {
-    if (reading_ || state_ == State::closed || input_.size() >= kReadAhead) return;
+    if (reading_ || half_closed_ || state_ == State::closed || input_.size() >= kReadAhead) return;
     reading_ = true;
     stream_->read_some(asio::buffer(piece_.get(), kRead), [self = shared_from_this()](ErrorCode failed, size_t count) {
       self->reading_ = false;
-      if (failed) return self->close();  // it left; one that waits for an answer keeps its side open
+      if (failed == asio::error::eof) return self->on_half_close();
+      if (failed) return self->close();
       self->input_.append(self->piece_.get(), count);
       self->advance();
     });
@@ -182,7 +188,32 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if ((state_ == State::head || state_ == State::body) && input_.size() >= kReadAhead) {
       return bad_request(http::error::header_limit);  // the header of a chunk that never ends
     }
+    if (half_closed_ && (state_ == State::head || state_ == State::body)) return on_half_close();
     read_more();
+  }
+
+  // The client sends no more. It may wait for the answers to what it has sent, or have left.
+  void on_half_close() {
+    half_closed_ = true;
+    probe_at_ = Clock::now() + kProbeDelay;
+    if (state_ == State::lingering || (state_ == State::head && !parser_->got_some())) return close();
+    if (state_ == State::head || state_ == State::body) refuse_with(400, "the request ends before it is complete");
+  }
+
+  // The kernel of a client that has left resets the connection when bytes arrive; one that only ended its side reads
+  // them. So something without meaning is sent while the answer is not ready: a ping of a stream, or 100 Continue,
+  // which clients of HTTP/1.1 skip.
+  void look_at_client(Clock::time_point now) {
+    const Stream::Peer peer = stream_->peer();
+    if (peer == Stream::Peer::gone) return close();
+    if (peer == Stream::Peer::half_closed && !half_closed_) {
+      half_closed_ = true;
+      probe_at_ = now + kProbeDelay;
+    }
+    if (!half_closed_ || now < probe_at_ || !chunked_ || writing_) return;
+    probe_at_ = now + kProbeInterval;
+    if (!streaming_) return queue("HTTP/1.1 100 Continue\r\n\r\n");
+    if (!ping_.empty()) write(ping_);
   }
 
   void bad_request(ErrorCode failed) {
@@ -230,6 +261,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     finished_.path = head.path;
     headers_ = shared_.handler.headers_for(head);
     chunked_ = message.version() >= 11;
+    if (const std::string wrong = wrong_framing(head, chunked_); !wrong.empty()) return refuse_with(400, wrong);
     keep_alive_ = message.keep_alive() && !shared_.stopping;
     head_only_ = head.method == "HEAD";
     const HttpOptions& o = shared_.options;
@@ -254,7 +286,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   std::string head_of(const HttpResponse& response, const std::string& framing) {
     finished_.status = response.status;
-    if (shared_.stopping) keep_alive_ = false;
+    if (shared_.stopping || (half_closed_ && input_.empty())) keep_alive_ = false;
     std::string head = fmt::format("HTTP/1.1 {} {}\r\n", response.status, reason_of(response.status));
     if (response.status != 204) {
       head += "Content-Type: " + response.type + "\r\n" + framing;
@@ -295,11 +327,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void all_written() {
+    const auto self = shared_from_this();
     if (state_ == State::busy) deadline_ = kNever;  // the answer takes as long as it takes
     if (state_ == State::body) set_deadline(shared_.options.body_time);
     if (state_ != State::writing) return;
     finish_exchange();
-    if (keep_alive_ && !shared_.stopping) {
+    if (keep_alive_ && !shared_.stopping && !(half_closed_ && input_.empty())) {
       new_request();
       waiting_ = true;
       set_deadline(shared_.options.idle_time);
@@ -309,8 +342,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     // The client may still be sending: closing now would take the answer from it.
     state_ = State::lingering;
     set_deadline(Seconds(2));
-    stream_->end_writing([self = shared_from_this()] {
+    stream_->end_writing([self] {
       self->input_.clear();
+      if (self->half_closed_) return self->close();
       self->read_more();
     });
   }
@@ -320,6 +354,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     finished_.id = fmt::format("{}-{:06x}", shared_.id_prefix, shared_.next_id++);
     ++shared_.busy;
     deadline_ = kNever;
+    held_ = shared_from_this();
   }
 
   void end_exchange() {
@@ -336,6 +371,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     }
     shared_.handler.finished(finished_);
     --shared_.busy;
+    held_ = nullptr;
   }
 
   // --- times ---
@@ -359,6 +395,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<char[]> piece_ =
       std::make_unique_for_overwrite<char[]>(kRead);  // pages that nothing fills stay unused
   bool reading_ = false, writing_ = false, waiting_ = false;
+  bool half_closed_ = false;          // by the client
+  Clock::time_point probe_at_;        // the next look_at_client() that sends something
+  std::shared_ptr<Connection> held_;  // while an exchange lasts: no read or write may be pending then
   std::deque<std::string> out_;
   size_t written_ = 0, queued_ = 0;  // of the first of out_, and of all of it
   size_t lingered_ = 0;

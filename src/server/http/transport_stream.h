@@ -1,6 +1,8 @@
 // The bytes of a connection, plain or encrypted. Read by transport.cpp alone: Boost's headers take seconds.
 #pragma once
 
+#include <poll.h>
+
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/context.hpp>
@@ -32,6 +34,14 @@ class Stream {
   void close() {
     ErrorCode ignored;
     socket_.close(ignored);
+  }
+
+  // What the kernel knows of the client without a read: it may have ended its side behind bytes that are not read yet.
+  enum class Peer { open, half_closed, gone };
+  Peer peer() {
+    pollfd state{.fd = socket_.native_handle(), .events = POLLRDHUP, .revents = 0};
+    if (::poll(&state, 1, 0) <= 0) return Peer::open;
+    return (state.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0 ? Peer::gone : Peer::half_closed;
   }
 
  protected:

@@ -118,7 +118,7 @@ struct Page::Impl {
     if (!options.work) {
       return ApiError(403,
                       "trainings and labs cannot be followed or started here: only on a server that this machine "
-                      "alone can reach")
+                      "alone can reach, and that was started without --no-work")
           .response();
     }
     if (route.method != "POST") return std::nullopt;
