@@ -153,6 +153,9 @@ expect 2 'with --ids' run "$model" --ids 5 --json-schema "$made/s.json"
 expect 2 'is not a file' run "$model" hello --json-schema '{}'
 printf '{"properties": {"a": {"not": {}}}}' >"$made/s.json"
 expect 2 '#/properties/a/not' run "$model" hello --json-schema "$made/s.json"
+for from in 0 1 2 3 4 5 6 7 8 9; do printf ',{"enum":[%s]}' "$(seq -s, $((from * 1000)) $((from * 1000 + 999)))"; done >"$made/lists"
+printf '{"oneOf":[%s]}' "$(sed 's/^,//' "$made/lists")" >"$made/s.json"
+expect 2 'more than 40000000 steps' run "$model" hello --json-schema "$made/s.json"
 expect 2 'temperature' run "$model" hello --temperature -1
 expect 2 'temperature' run "$model" hello --temperature nan
 expect 2 'top_p' run "$model" hello --top-p 2

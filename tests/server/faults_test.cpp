@@ -252,7 +252,7 @@ TEST(ServerFaults, RefusalsKeepConnectionsThatCanGoOn) {
 TEST(ServerFaults, UnusualFramingIsRefusedAndEndsTheConnection) {
   const RunningServer server;
   const std::string head = "POST /v1/completions HTTP/1.", next = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
-                    chunks = "d\r\n{\"prompt\":\"x\"}\r\n0\r\n\r\n";
+                    chunks = "e\r\n{\"prompt\":\"x\"}\r\n0\r\n\r\n";
   const auto answers = [&](const std::string& text) {
     Client client(server.port());
     client.send(text);
