@@ -164,6 +164,12 @@ TEST(ServerRequests, TextsThatAreTooLongByFarAreRefusedByTheirBeginning) {
     EXPECT_EQ(answer.error("param"), field);
     EXPECT_NE(answer.error().find("the first"), std::string::npos) << answer.error();
   }
+  const test::RunningServer chat;
+  const test::HttpAnswer answer =
+      chat.post("/v1/chat/completions", {{"messages", {{{"role", "user"}, {"content", text.substr(0, 3'000'000)}}}}});
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_EQ(answer.error("param"), "messages");
+  EXPECT_NE(answer.error().find("the first"), std::string::npos) << answer.error();
 }
 
 TEST(ServerRequests, WrongTypesAndSizesNameTheirField) {

@@ -65,13 +65,6 @@ const ChatTemplate& template_of(const ServedModel& model) {
                  "model");
 }
 
-size_t text_bytes(const OrderedJson& json) {
-  if (json.is_string()) return json.get_ref<const std::string&>().size();
-  size_t bytes = 0;
-  for (const OrderedJson& inner : json.is_structured() ? json : OrderedJson::array()) bytes += text_bytes(inner);
-  return bytes;
-}
-
 // Renders and encodes; tools decide how the answer begins and how it is read.
 void add_prompt(GenerationRequest& request, const Fields& fields, const ServedModel& model, Conversation conversation,
                 Budget& budget) {
@@ -94,13 +87,14 @@ void add_prompt(GenerationRequest& request, const Fields& fields, const ServedMo
           "tools", model);
     }
   }
-  GenerationPrompt prompt;
-  budget.spend(tokenizing_steps(text_bytes(conversation.input.messages)));
+  MarkedText rendered;
   try {
-    prompt.ids = encode_chat(tokenizer, chat_template, conversation.input);
+    rendered = chat_template.render_marked(conversation.input);
   } catch (const Error& error) {
     throw ApiError(400, "the chat template refuses these messages: " + error.message(), "messages");
   }
+  check_text_length(tokenizer, rendered.bytes(), model.context(), "messages", budget);
+  GenerationPrompt prompt{.ids = encode_rendered(tokenizer, chat_template, rendered)};
   if (!request.forced.empty()) {
     const std::vector<int32_t> more = tokenizer.encode(request.forced, {.add_specials = false});
     prompt.ids.insert(prompt.ids.end(), more.begin(), more.end());
