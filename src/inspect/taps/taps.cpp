@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/printable.h"
 #include "inspect/heads/head_id.h"
+#include "inspect/taps/nearest_tap.h"
 
 namespace qkv {
 namespace {
@@ -185,13 +185,10 @@ TapName parse_transformer_lens_name(std::string_view text) {
 }
 
 [[noreturn]] void fail_no_tap(const ModelSpec& spec, std::string_view name) {
-  QKV_CHECK(!name.ends_with("attn.hook_result"), printable(std::string(name)), " is not a tap: a head's own part of",
-            " attn.out is its attn.z times its rows of W_O", Hint("qkv attribute computes it; tap attn.z otherwise"));
-  std::vector<std::string> exist;
-  for (const TapInfo& tap : all_taps(spec)) exist.push_back(tap.name);
-  std::vector<std::string_view> known(exist.begin(), exist.end());
-  for (const SiteInfo& site : kSites) known.emplace_back(site.name);
-  const std::string near = nearest_key(name, known);
+  const NearestTap near = nearest_tap(spec, name);
+  QKV_CHECK(!name.ends_with("attn.hook_result") || near.name.empty(), printable(std::string(name)),
+            " is not a tap: a head's own part of attn.out is its attn.z times its rows of W_O; the nearest is ",
+            near.name, Hint("qkv attribute computes it; tap ", near.name, " otherwise"));
   std::string layers;
   for (const StackSpec* stack : {&spec.encoder, &spec.decoder}) {
     if (stack->layers.empty()) continue;
@@ -201,9 +198,11 @@ TapName parse_transformer_lens_name(std::string_view text) {
     layers += (layers.empty() ? "" : ", ") + prefix + "0.* to " + prefix + last + ".*";
     if (stack->layers.front().cross) layers += ", cross.0.* to cross." + last + ".*";
   }
-  QKV_FAIL("no tap ", printable(std::string(name)), near.empty() ? "" : ", did you mean " + near + "?", ": this ",
-           spec.family, " has ", layers, " and ", spec.vocabulary > 0 ? "embed, final, logits" : "final",
-           Hint("qkv taps MODEL lists them all"));
+  const std::string meant = near.name.empty()     ? ""
+                            : near.why[0] == '\0' ? ", did you mean " + near.name + "?"
+                                                  : ", the nearest is " + near.name + ", " + near.why;
+  QKV_FAIL("no tap ", printable(std::string(name)), meant, ": this ", spec.family, " has ", layers, " and ",
+           spec.vocabulary > 0 ? "embed, final, logits" : "final", Hint("qkv taps MODEL lists them all"));
 }
 
 }  // namespace

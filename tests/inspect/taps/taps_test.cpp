@@ -236,5 +236,39 @@ TEST(Taps, say_what_exists_when_they_do_not) {
   expect_error([&] { parse_taps(gpt2, "blocks.0.attn.hook_result"); }, {"attn.z"});
 }
 
+// A name that is not there leads to the one that was meant, or that stands nearest to what it means.
+TEST(TapNames, ErrorsNameTheNearest) {
+  const auto check = [](const char* family, const char* name, const char* nearest) {
+    const auto model = model_of(family);
+    const auto error = error_of([&] { parse_taps(model->spec(), name); });
+    ASSERT_TRUE(error) << name;
+    const std::string said = error->message();
+    EXPECT_TRUE(said.find(std::string("did you mean ") + nearest + "?") != std::string::npos ||
+                said.find(std::string("the nearest is ") + nearest) != std::string::npos)
+        << said;
+    EXPECT_FALSE(error->hint().empty()) << name;
+  };
+  for (const auto& [name, nearest] :
+       std::initializer_list<std::pair<const char*, const char*>>{{"blocks.1.ln1.hook_scale", "1.resid.pre"},
+                                                                  {"blocks.1.ln2.hook_normalized", "1.resid.mid"},
+                                                                  {"hook_pos_embed", "embed"},
+                                                                  {"blocks.1.attn.hook_result", "1.attn.z"},
+                                                                  {"ln_final.hook_scale", "final"},
+                                                                  {"blocks.0.hook_mlp_in", "0.resid.mid"},
+                                                                  {"blocks.1.attn.hook_patern", "1.attn.probs"},
+                                                                  {"blocks.1.hook_pattern", "1.attn.probs"},
+                                                                  {"blocks.77.attn.hook_q", "1.attn.q"},
+                                                                  {"1.atn.q", "1.attn.q"},
+                                                                  {"L1.attn.prob", "1.attn.probs"},
+                                                                  {"attn.prob", "attn.probs"},
+                                                                  {"logit", "logits"}}) {
+    check("llama", name, nearest);
+  }
+  check("t5", "encoder.1.ln1.hook_scale", "enc.1.resid.pre");
+  check("t5", "decoder.0.cross_attn.hook_patern", "cross.0.attn.probs");
+  check("t5", "encoder.0.attn.q", "enc.0.attn.q");
+  check("llama", "enc.0.attn.q", "0.attn.q");
+}
+
 }  // namespace
 }  // namespace qkv
