@@ -9,7 +9,9 @@
 namespace qkv::QKV_INLINE v1 {
 
 enum class Device : uint8_t { automatic, cpu, cuda };
-enum class Precision : uint8_t { automatic, f32, bf16 };  // automatic: f32 if all weights are f32, otherwise bf16
+// automatic: f32 if all weights are f32, otherwise bf16. What looks inside (read, look, cut, lens, roles, attribute, patch)
+// then computes in f32 up to 600 million weights.
+enum class Precision : uint8_t { automatic, f32, bf16 };
 enum class CacheType : uint8_t { automatic, f32, bf16, i8 };
 
 struct OpenOptions {
@@ -28,6 +30,7 @@ struct ModelInfo {
   std::string kind;    // "decoder-only", "encoder-only" or "encoder-decoder"
   int64_t parameters = 0, layers = 0, width = 0, heads = 0, vocabulary = 0, context = 0;
   std::string device, precision;
+  std::string looking;  // the precision of what looks inside
   int threads = 0;
 };
 
@@ -68,7 +71,9 @@ class QKV_API Model {
   Looked look(const Text& text, const LookOptions& options = {}) const;
   CutEffect cut(const Cut& cut) const;
   Lens lens(const Data& data) const;
+  Lens lens() const;  // on the built-in world, or on its pairs, as cut() without data
   std::vector<HeadRoles> roles(const Data& data) const;
+  std::vector<HeadRoles> roles() const;
   Attribution attribute(const Text& text, const AttributeOptions& options = {}) const;
   // Two texts of as many tokens, with different answers: which layer, position and head carries the difference.
   Patched patch(const Text& clean, const Text& corrupt, const PatchOptions& options = {}) const;

@@ -122,7 +122,8 @@ QKV_C_API char* qkv_info(qkv_model* model) {
                                            {"vocabulary", info.vocabulary},
                                            {"context", info.context},
                                            {"device", info.device},
-                                           {"precision", info.precision}}));
+                                           {"precision", info.precision},
+                                           {"looking", info.looking}}));
   });
 }
 

@@ -16,9 +16,9 @@ Estimate outer(const qkv::Estimate& e) {
 }
 
 CutEffect Model::cut(const Cut& cut) const {
-  const auto open = impl().open();
+  const auto open = impl().looking();
   parsed_cut(open->spec(), cut);
-  const std::vector<TokenText> texts = scored_texts_of(*open, data_of(open->spec(), cut));
+  const std::vector<TokenText> texts = scored_texts(*open, texts_of(*open, data_of(open->spec(), cut)));
   const Impl::Turn turn(impl());
   Reader reader(open->model(), open->engine(), {.precision = open->precision()});
   MeasuredCut measured = measured_cut(reader, *open, cut);
@@ -32,7 +32,7 @@ CutEffect Model::cut(const Cut& cut) const {
 }
 
 std::vector<std::string> Model::save_without(const Cut& cut, const std::string& folder) const {
-  const auto open = impl().open();
+  const auto open = impl().looking();
   QKV_CHECK(cut.with != CutWith::resample, "a model without heads cannot be saved with resample",
             Hint("a written model has zero or a mean where heads were"));
   const Impl::Turn turn(impl());

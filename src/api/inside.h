@@ -39,6 +39,8 @@ struct Model::Impl : std::enable_shared_from_this<Model::Impl> {
 
   // Whatever needs no pass; a ClosedError after close(). It lives on while what is returned does.
   std::shared_ptr<const OpenModel> open() const;
+  // The same for passes that look: in f32 unless the model is large or a precision was asked for.
+  std::shared_ptr<const OpenModel> looking() const;
   const OpenOptions& options() const { return options_; }
   std::optional<DType> cache() const;  // none: what the model computes in
 
@@ -60,6 +62,7 @@ struct Model::Impl : std::enable_shared_from_this<Model::Impl> {
 
   const OpenOptions options_;
   std::shared_ptr<const OpenModel> open_;
+  mutable std::shared_ptr<const OpenModel> looking_;  // made when it is first asked for; open_ where that computes so
   struct Texts {
     Runner runner;
     Scheduler scheduler;
@@ -79,6 +82,8 @@ struct Model::Impl : std::enable_shared_from_this<Model::Impl> {
 // The model that was opened, for commands that draw or measure more than the library offers. Passes need a Turn only where
 // other threads use the model too.
 const OpenModel& inside(const Model& model);
+// The same for commands that look inside, as Model::look() and its like do (Impl::looking).
+const OpenModel& looking_inside(const Model& model);
 
 qkv::OpenOptions inner_options(const OpenOptions& options);
 

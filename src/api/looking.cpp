@@ -7,6 +7,7 @@
 #include "core/host_values.h"
 #include "inspect/report/report_html.h"
 #include "inspect/report/report_text.h"
+#include "open/made_with.h"
 
 namespace qkv::v1 {
 namespace {
@@ -16,6 +17,21 @@ std::vector<float> logits_of(const OpenModel& model, const qkv::Looked& seen) {
   Context cx = model.engine().context(arena, model.precision());
   const Tensor stream = cx.upload(seen.streams.back(), {seen.rows.count, seen.width});
   return host_floats(model.model().read_out(cx, stream));
+}
+
+// A look without some heads is one of the library: the command has no such option.
+LookHeading heading_of(const OpenModel& model, const Text& given, const LookWork& work) {
+  LookHeading heading{.model = name_of_model(model.path()), .title = title_of(given)};
+  if (work.edit == nullptr) {
+    CommandLine line = command_on(model, "qkv look");
+    add_text(line, given);
+    if (work.token >= 0) line.option("--token", std::to_string(work.token));
+    heading.made_with = line.text();
+  }
+  if (work.cut == nullptr) return heading;
+  for (const HeadId& head : work.cut->heads) heading.cut.push_back(qkv::name_of(model.spec(), head));
+  for (const ExpertId& expert : work.cut->experts) heading.cut.push_back(qkv::name_of(expert));
+  return heading;
 }
 
 Rung outer(const LookedAt& at, const qkv::Rung& rung, int64_t row) {
@@ -31,10 +47,10 @@ Rung outer(const LookedAt& at, const qkv::Rung& rung, int64_t row) {
 Looked::Impl::Impl(const OpenModel& open, qkv::Looked seen, Ladder ladder, bool with_tokenizer)
     : spec(open.spec()),
       tokenizer(with_tokenizer ? std::optional(open.tokenizer()) : std::nullopt),
-      model(name_of_model(open.path())),
       at(tokenizer ? &*tokenizer : nullptr, spec, std::move(seen), std::move(ladder)) {}
 
-std::shared_ptr<Looked::Impl> look_inside(const OpenModel& model, const TokenText& text, const LookWork& work) {
+std::shared_ptr<Looked::Impl> look_inside(const OpenModel& model, const Text& given, const LookWork& work) {
+  const TokenText text = tokens_of(model, given);
   qkv::Looked seen = look_at(model.model(), model.engine(), text,
                              {.precision = model.precision(), .token = work.token, .edit = work.edit});
   LadderOptions climbing{.precision = model.precision(), .progress = {}};
@@ -42,12 +58,12 @@ std::shared_ptr<Looked::Impl> look_inside(const OpenModel& model, const TokenTex
     climbing.progress = [&, of = seen.rows.count * std::ssize(seen.streams)](int64_t done) { work.climbing(done, of); };
   }
   Ladder ladder = climb(model.model(), model.engine(), seen, climbing);
-  const bool with_tokenizer = work.with_tokenizer || model.has_tokenizer();
+  const bool with_tokenizer = !given.is_ids || model.has_tokenizer();
   auto made = std::make_shared<Looked::Impl>(model, std::move(seen), std::move(ladder), with_tokenizer);
   LookedAt& at = made->at;
   at.next = next_tokens(model.model(), model.engine(), at.seen, model.precision());
   if (work.logits) made->logits = logits_of(model, at.seen);
-  made->title = text.text;
+  made->heading = heading_of(model, given, work);
   for (const std::vector<qkv::Rung>& level : at.ladder.levels) {
     std::vector<Rung>& rungs = made->rungs.emplace_back();
     for (const qkv::Rung& rung : level) rungs.push_back(outer(at, rung, at.ladder.rows.first + std::ssize(rungs)));
@@ -56,18 +72,18 @@ std::shared_ptr<Looked::Impl> look_inside(const OpenModel& model, const TokenTex
 }
 
 Looked Model::look(const Text& text, const LookOptions& options) const {
-  const auto open = impl().open();
-  const TokenText tokens = tokens_of(*open, text);
+  const auto open = impl().looking();
+  check_text(*open, text);
   const Impl::Turn turn(impl());
+  MeasuredCut measured;
   std::optional<CutProbe> cut;
   if (options.cut) {
     Reader reader(open->model(), open->engine(), {.precision = open->precision()});
-    MeasuredCut measured = measured_cut(reader, *open, *options.cut);
-    cut.emplace(open->spec(), std::move(measured.cut), std::move(measured.outputs));
+    measured = measured_cut(reader, *open, *options.cut);
+    cut.emplace(open->spec(), measured.cut, std::move(measured.outputs));
   }
-  return Looked(look_inside(
-      *open, tokens,
-      {.token = options.token, .edit = cut ? &*cut : nullptr, .with_tokenizer = !text.is_ids, .climbing = {}}));
+  return Looked(
+      look_inside(*open, text, {.token = options.token, .cut = &measured.cut, .edit = cut ? &*cut : nullptr}));
 }
 
 const Looked::Impl& Looked::impl() const {
@@ -118,11 +134,11 @@ const std::vector<Rung>& Looked::ladder(int64_t level) const {
 }
 
 std::string Looked::json() const {
-  return report_text(look_report(impl().at, impl().model, impl().title), -1);
+  return report_text(look_report(impl().at, impl().heading), -1);
 }
 
 std::string Looked::html() const {
-  return report_html(look_report(impl().at, impl().model, impl().title));
+  return report_html(look_report(impl().at, impl().heading));
 }
 
 void Looked::save_npz(const std::string& path) const {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "inspect/cut/ablation.h"
 #include "inspect/report/look_report.h"
 #include "open/open_model.h"
 
@@ -20,20 +21,20 @@ struct Looked::Impl {
   // Its own, so that it outlives the model.
   const ModelSpec spec;
   const std::optional<qkv::Tokenizer> tokenizer;
-  const std::string model;  // its name
   LookedAt at;
   std::vector<float> logits;  // [R, V]
   std::vector<std::vector<Rung>> rungs;
-  std::string title;  // the text
+  LookHeading heading;
 };
 
 struct LookWork {
   int64_t token = -1;
+  const qkv::Cut* cut = nullptr;  // what `edit` leaves out
   ReadingProbe* edit = nullptr;
   bool logits = true;
-  bool with_tokenizer = true;  // false: tokens are shown as numbers where the model has none
   std::function<void(int64_t done, int64_t of)> climbing = {};  // rows of the ladder
 };
-std::shared_ptr<Looked::Impl> look_inside(const OpenModel& model, const TokenText& text, const LookWork& work);
+// Tokens of given ids are shown as numbers where the model has no tokenizer.
+std::shared_ptr<Looked::Impl> look_inside(const OpenModel& model, const Text& given, const LookWork& work);
 
 }  // namespace qkv::v1

@@ -12,8 +12,16 @@
 
 namespace qkv::v1 {
 
+Lens Model::lens() const {
+  return lens(usual_data(impl().open()->spec()));
+}
+
+std::vector<HeadRoles> Model::roles() const {
+  return roles(usual_data(impl().open()->spec()));
+}
+
 Lens Model::lens(const Data& data) const {
-  const auto open = impl().open();
+  const auto open = impl().looking();
   const std::vector<TokenText> texts = texts_of(*open, data);
   const Impl::Turn turn(impl());
   Reader reader(open->model(), open->engine(), {.precision = open->precision()});
@@ -32,7 +40,7 @@ Lens Model::lens(const Data& data) const {
 }
 
 std::vector<HeadRoles> Model::roles(const Data& data) const {
-  const auto open = impl().open();
+  const auto open = impl().looking();
   const std::vector<TokenText> texts = texts_of(*open, data);
   check_enough(texts, data.name.empty() ? "data" : data.name);
   const Impl::Turn turn(impl());
@@ -100,7 +108,7 @@ TokenPair compared_tokens(const Attributor& attributor, std::optional<int32_t> t
 }
 
 Attribution Model::attribute(const Text& text, const AttributeOptions& options) const {
-  const auto open = impl().open();
+  const auto open = impl().looking();
   const TokenText tokens = tokens_of(*open, text);
   QKV_CHECK(!tokens.ids.empty(), "the text has no tokens", Hint("give one of at least a word"));
   const int64_t row = options.token == -1 ? std::ssize(tokens.ids) - 1 : options.token;

@@ -118,6 +118,16 @@ std::shared_ptr<const OpenModel> Model::Impl::open() const {
   return open_;
 }
 
+std::shared_ptr<const OpenModel> Model::Impl::looking() const {
+  const std::lock_guard lock(mutex_);
+  check_open();
+  if (!looking_) {
+    looking_ = open_->looking();
+    if (!looking_) looking_ = open_;
+  }
+  return looking_;
+}
+
 Scheduler& Model::Impl::scheduler() {
   if (!texts_) texts_ = with_room(*open_, options_);
   return texts_->scheduler;
@@ -164,6 +174,7 @@ void Model::Impl::close() {
   begin(lock);
   closed_ = true;
   texts_.reset();
+  looking_.reset();
   open_.reset();
   running_ = false;
   lock.unlock();
@@ -197,7 +208,8 @@ ModelInfo Model::info() const {
           .vocabulary = spec.vocabulary,
           .context = spec.context,
           .device = &open->engine().device() == &cpu_device() ? "cpu" : "cuda",
-          .precision = open->precision().compute == DType::bf16 ? "bf16" : "f32",
+          .precision = name_of(open->precision().compute),
+          .looking = name_of(impl().looking()->precision().compute),
           .threads = open->engine().threads()};
 }
 
@@ -215,6 +227,10 @@ bool Model::closed() const {
 
 const OpenModel& inside(const Model& model) {
   return *model.impl().open();
+}
+
+const OpenModel& looking_inside(const Model& model) {
+  return *model.impl().looking();
 }
 
 std::vector<BuiltinModel> builtin_models() {

@@ -2,12 +2,14 @@
 
 #include "api/inside.h"
 #include "api/measuring.h"
+#include "api/one_token.h"
 #include "api/texts.h"
 #include "base/error.h"
 #include "base/printable.h"
 #include "inspect/report/look_report.h"
 #include "inspect/report/report_html.h"
 #include "inspect/report/report_text.h"
+#include "open/made_with.h"
 
 namespace qkv::v1 {
 namespace {
@@ -34,7 +36,28 @@ std::vector<int32_t> ids_of(const std::vector<ShownToken>& tokens) {
   return ids;
 }
 
+// Empty where the two have targets of their own, or only one of them is token ids: the command has one option for both.
+std::string made_with(const OpenModel& model, const Text& clean, const Text& corrupt, const PatchOptions& options) {
+  const std::string target = target_title_of(clean);
+  if (clean.is_ids != corrupt.is_ids || target != target_title_of(corrupt)) return "";
+  const TokenNaming naming{.tokenizer = answering_tokenizer(model), .ids = clean.is_ids};
+  CommandLine line = command_on(model, "qkv patch");
+  line.option("--clean", title_of(clean)).option("--corrupt", title_of(corrupt));
+  if (!target.empty()) line.option("--target", target);
+  if (clean.is_ids) line.flag("--ids");
+  if (options.answer) line.option("--answer", token_argument(naming, *options.answer));
+  if (options.wrong) line.option("--wrong", token_argument(naming, *options.wrong));
+  if (options.token >= 0) line.option("--token", std::to_string(options.token));
+  if (!options.heads.empty()) line.option("--heads", options.heads);
+  return line.text();
+}
+
 }  // namespace
+
+const qkv::Tokenizer* answering_tokenizer(const OpenModel& model) {
+  if (!model.has_tokenizer()) return nullptr;
+  return model.spec().has_source() ? &model.target_tokenizer() : &model.tokenizer();
+}
 
 PatchFindings find_patches(const OpenModel& model, const Text& clean, const Text& corrupt, const PatchWork& work) {
   const PatchOptions& options = work.options;
@@ -45,7 +68,7 @@ PatchFindings find_patches(const OpenModel& model, const Text& clean, const Text
   Reader reader(model.model(), model.engine(), {.precision = model.precision()});
   Patcher patcher(reader, tokens_of(model, clean), tokens_of(model, corrupt), options.token);
   const qkv::Tokenizer* source = model.has_tokenizer() ? &model.tokenizer() : nullptr;
-  const qkv::Tokenizer* own = source != nullptr && spec.has_source() ? &model.target_tokenizer() : source;
+  const qkv::Tokenizer* own = answering_tokenizer(model);
   const int32_t answer = asked_or_guessed("answer", options.answer, patcher.clean_logits()),
                 wrong = asked_or_guessed("wrong", options.wrong, patcher.corrupt_logits());
   const auto text = [&](int32_t id) { return own != nullptr ? token_text(*own, id) : "#" + std::to_string(id); };
@@ -60,8 +83,7 @@ PatchFindings find_patches(const OpenModel& model, const Text& clean, const Text
     return PatchedTokens{shown_ids(tokenizer, a), shown_ids(tokenizer, b)};
   };
   return {.model = name_of_model(model.path()),
-          .clean_text = clean.text,
-          .corrupt_text = corrupt.text,
+          .made_with = made_with(model, clean, corrupt, options),
           .tokens = shown(own, patcher.clean().ids, patcher.corrupt().ids),
           .source = shown(source, patcher.clean().source, patcher.corrupt().source),
           .row = patcher.row(),
@@ -75,7 +97,7 @@ PatchFindings find_patches(const OpenModel& model, const Text& clean, const Text
 }
 
 Patched Model::patch(const Text& clean, const Text& corrupt, const PatchOptions& options) const {
-  const auto open = impl().open();
+  const auto open = impl().looking();
   const Impl::Turn turn(impl());
   const PatchFindings found = find_patches(*open, clean, corrupt, {.options = options});
   Patched made{.clean_ids = ids_of(found.tokens.clean),

@@ -11,6 +11,9 @@
 
 namespace qkv::v1 {
 
+// Of what the model answers with; null if there is none.
+const qkv::Tokenizer* answering_tokenizer(const OpenModel& model);
+
 struct PatchWork {
   PatchOptions options = {};
   std::function<void(int64_t done, int64_t of)> progress = {};  // may throw to end it

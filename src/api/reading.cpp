@@ -103,7 +103,7 @@ qkv::Cut parsed_cut(const ModelSpec& spec, const Cut& cut) {
 
 Data data_of(const ModelSpec& spec, const Cut& cut) {
   if (cut.data) return *cut.data;
-  Data data(spec.has_source() ? "world:pairs" : "world");
+  Data data(usual_data(spec));
   data.tokens = 8000;
   return data;
 }
@@ -111,7 +111,8 @@ Data data_of(const ModelSpec& spec, const Cut& cut) {
 MeasuredCut measured_cut(Reader& reader, const OpenModel& model, const Cut& cut) {
   MeasuredCut made{.cut = parsed_cut(model.spec(), cut), .outputs = nullptr};
   if (made.cut.ablation == Ablation::zero) return made;
-  made.outputs = measure_outputs(reader, scored_texts_of(model, data_of(model.spec(), cut)), made.cut.ablation);
+  made.outputs =
+      measure_outputs(reader, scored_texts(model, texts_of(model, data_of(model.spec(), cut))), made.cut.ablation);
   return made;
 }
 
@@ -152,7 +153,7 @@ std::vector<std::string> Model::heads() const {
 }
 
 ReadResult Model::read(const Text& text, const ReadOptions& options) const {
-  const auto open = impl().open();
+  const auto open = impl().looking();
   const TokenText tokens = tokens_of(*open, text);
   QKV_CHECK(!tokens.ids.empty(), "the text has no tokens", Hint("give one of at least a word"));
   FunctionProbe probe(open->spec(), options);

@@ -80,6 +80,12 @@ void check_ids(const OpenModel& model, const std::vector<int32_t>& ids, int64_t 
   }
 }
 
+std::string joined(const std::vector<int32_t>& ids) {
+  std::string text;
+  for (const int32_t id : ids) text += (text.empty() ? "" : " ") + std::to_string(id);
+  return text;
+}
+
 std::vector<TokenText> found_texts(CollectedTexts& texts, const std::string& where) {
   std::vector<TokenText> found = texts.take();
   QKV_CHECK(!found.empty(), where, " has no text of two tokens or more", Hint("give a longer one"));
@@ -92,7 +98,7 @@ std::vector<int32_t> parse_ids(std::string_view text) {
   std::vector<int32_t> ids;
   const char *at = text.data(), *end = at + text.size();
   while (true) {
-    while (at < end && (*at == ' ' || *at == ',' || *at == '\n' || *at == '\t')) ++at;
+    while (at < end && (*at == ' ' || *at == ',' || *at == '\n' || *at == '\r' || *at == '\t')) ++at;
     if (at == end) return ids;
     int32_t id = 0;
     const auto read = std::from_chars(at, end, id);
@@ -101,6 +107,20 @@ std::vector<int32_t> parse_ids(std::string_view text) {
     ids.push_back(id);
     at = read.ptr;
   }
+}
+
+std::string title_of(const Text& given) {
+  return given.is_ids ? joined(given.ids) : given.text;
+}
+
+std::string target_title_of(const Text& given) {
+  return given.is_ids ? joined(given.target_ids) : given.target;
+}
+
+void add_text(CommandLine& line, const Text& given) {
+  line.argument(title_of(given));
+  if (const std::string target = target_title_of(given); !target.empty()) line.option("--target", target);
+  if (given.is_ids) line.flag("--ids");
 }
 
 void check_text(const OpenModel& model, const Text& given) {
@@ -125,6 +145,10 @@ TokenText tokens_of(const OpenModel& model, const Text& given) {
   TokenText made{.ids = model.target_start(), .source = given.ids, .text = given.text, .target_text = given.target};
   made.ids.insert(made.ids.end(), given.target_ids.begin(), given.target_ids.end());
   return made;
+}
+
+const char* usual_data(const ModelSpec& spec) {
+  return spec.has_source() ? "world:pairs" : "world";
 }
 
 std::vector<TokenText> texts_of_ids(const OpenModel& model, const Data& data) {
@@ -156,8 +180,7 @@ std::vector<TokenText> texts_of(const OpenModel& model, const Data& data) {
   return found_texts(texts, data.name);
 }
 
-std::vector<TokenText> scored_texts_of(const OpenModel& model, const Data& data) {
-  std::vector<TokenText> texts = texts_of(model, data);
+std::vector<TokenText> scored_texts(const OpenModel& model, std::vector<TokenText> texts) {
   if (model.spec().kind != ModelSpec::Kind::encoder_only) return texts;
   const qkv::Tokenizer& tokenizer = model.tokenizer();
   HidingOptions hiding{.mask = tokenizer.named().mask.value_or(-1)};

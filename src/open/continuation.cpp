@@ -19,9 +19,21 @@ bool inside_word(const DisplaySpans& spans, size_t token) {
   return !before.empty() && !text.empty() && is_letter(before.back()) && is_letter(text.front());
 }
 
+std::string numbers(const std::vector<int32_t>& ids) {
+  std::string text;
+  for (const int32_t id : ids) text += (text.empty() ? "" : " ") + std::to_string(id);
+  return text;
+}
+
 SessionOptions session_of(const OpenModel& model, const ContinuationOptions& asked) {
   SessionOptions session{.sampling = {.temperature = 0}, .max_new = asked.max_new};
-  if (model.spec().has_source()) {
+  if (asked.ids) {
+    const std::vector<int32_t>& start = model.spec().has_source() ? asked.start.source : asked.start.ids;
+    const auto some =
+        static_cast<std::ptrdiff_t>(model.spec().has_source() ? start.size() : std::min(start.size() / 2 + 1, kStart));
+    std::vector<int32_t>& prompt = model.spec().has_source() ? session.source : session.prompt;
+    prompt = asked.given.empty() ? std::vector<int32_t>(start.begin(), start.begin() + some) : asked.given;
+  } else if (model.spec().has_source()) {
     session.source = asked.prompt.empty() ? asked.start.source : model.encode(asked.prompt).source;
   } else if (!asked.prompt.empty()) {
     session.prompt = prompt_ids(model.tokenizer(), model.spec(), asked.prompt);
@@ -39,6 +51,7 @@ SessionOptions session_of(const OpenModel& model, const ContinuationOptions& ask
 
 std::string continuation_prompt(const OpenModel& model, const ContinuationOptions& asked) {
   const SessionOptions session = session_of(model, asked);
+  if (asked.ids) return numbers(session.source.empty() ? session.prompt : session.source);
   return model.tokenizer().decode(session.source.empty() ? session.prompt : session.source, {.skip_specials = true});
 }
 
@@ -52,11 +65,17 @@ std::string greedy_continuation(const OpenModel& model, const ContinuationOption
                                 .probe = probe});
   Scheduler scheduler(runner);
   std::string text, error;
-  submit_text(scheduler, model.tokenizer(),
-              {.options = session, .own_text = !session.source.empty(), .on_end = [&](const WrittenText& w) {
-                 text = w.text;
-                 error = w.error;
-               }});
+  TextRequest request{.options = session, .own_text = !session.source.empty(), .on_end = [&](const WrittenText& w) {
+                        std::vector<int32_t> ids;
+                        for (const Choice& choice : w.tokens) ids.push_back(choice.id);
+                        text = asked.ids ? numbers(ids) : w.text;
+                        error = w.error;
+                      }};
+  if (asked.ids) {
+    submit_ids(scheduler, std::move(request));
+  } else {
+    submit_text(scheduler, model.tokenizer(), std::move(request));
+  }
   scheduler.run();
   QKV_CHECK(error.empty(), error, Hint("the model cannot continue this text"));
   return text;

@@ -10,7 +10,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Precision precision_of(const Model& model) {
+int64_t count_of(const Weights& weights) {
+  int64_t count = 0;
+  for (const auto& [name, weight] : weights) count += weight.shape().count();
+  return count;
+}
+
+Precision precision_of(const Model& model, const OpenOptions& options) {
+  if (options.precision) return *options.precision;
+  if (options.looks && count_of(model.weights()) <= kMaxExactWeights) return Precision::f32();
   const bool f32 = std::all_of(model.weights().begin(), model.weights().end(),
                                [](const auto& named) { return named.second.format() == Format(DType::f32); });
   return f32 ? Precision::f32() : Precision::bf16();
@@ -19,7 +27,7 @@ Precision precision_of(const Model& model) {
 // Bytes the weights, the caches and a pass take. Weights are read when they are used, so none are read here.
 int64_t planned_bytes(const Checkpoint& checkpoint, const OpenOptions& options) {
   const std::unique_ptr<Model> model = checkpoint.model(cpu_device(), options.blocks);
-  const Precision precision = options.precision ? *options.precision : precision_of(*model);
+  const Precision precision = precision_of(*model, options);
   const ModelSpec& spec = checkpoint.spec;
   if (spec.kind == ModelSpec::Kind::encoder_only) {
     int64_t bytes = 0;
@@ -60,8 +68,11 @@ std::variant<Tokenizer, Error> read_tokenizer(const fs::path& path) {
     try {
       return Tokenizer::load(path).without_truncation();
     } catch (const Error& error) {
-      throw Error(error.kind(), error.message(), error.hint() + "; qkv run, look, heads and taps take --ids instead",
-                  error.where());
+      throw Error(
+          error.kind(), error.message(),
+          error.hint() +
+              "; token ids are taken instead of text (--ids of run, look, taps, patch, attribute, heads, cut and lens)",
+          error.where());
     }
   });
 }
@@ -76,13 +87,48 @@ std::optional<std::variant<Tokenizer, Error>> read_target_tokenizer(const fs::pa
 
 OpenModel::OpenModel(std::string path, const OpenOptions& options)
     : path_(std::move(path)),
+      options_(options),
       checkpoint_(Checkpoint::open(path_)),
-      engine_(kernels_for(checkpoint_, options), {.threads = options.threads}),
-      model_(checkpoint_.model(engine_.device(), options.blocks)),
-      precision_(options.precision ? *options.precision : precision_of(*model_)),
+      engine_(std::make_shared<const Engine>(kernels_for(checkpoint_, options),
+                                             Engine::Options{.threads = options.threads})),
+      model_(checkpoint_.model(engine_->device(), options.blocks)),
+      precision_(precision_of(*model_, options)),
       tokenizer_(read_tokenizer(path_)),
       target_tokenizer_(read_target_tokenizer(path_)),
       defaults_(value_or_error([&] { return generation_defaults(path_, checkpoint_.config, spec().vocabulary); })) {
+  freeze();
+}
+
+OpenModel::OpenModel(const OpenModel& of, Precision precision)
+    : path_(of.path_),
+      options_(of.options_),
+      checkpoint_(of.checkpoint_),
+      engine_(of.engine_),
+      model_(checkpoint_.model(engine_->device(), options_.blocks)),
+      precision_(precision),
+      tokenizer_(of.tokenizer_),
+      target_tokenizer_(of.target_tokenizer_),
+      defaults_(of.defaults_) {
+  options_.looks = true;
+  freeze();
+}
+
+bool OpenModel::has_own_precision() const {
+  OpenOptions usual = options_;
+  usual.precision.reset();
+  usual.looks = true;
+  return options_.precision && precision_of(*model_, usual).compute != precision_.compute;
+}
+
+std::unique_ptr<OpenModel> OpenModel::looking() const {
+  OpenOptions options = options_;
+  options.looks = true;
+  const Precision precision = precision_of(*model_, options);
+  if (precision.compute == precision_.compute) return nullptr;
+  return std::unique_ptr<OpenModel>(new OpenModel(*this, precision));
+}
+
+void OpenModel::freeze() {
   model_->origin = path_;
   // Gradients are taken with respect to activations, never to these weights.
   for (auto& [name, weight] : model_->weights()) weight.trainable = false;
@@ -125,7 +171,7 @@ TokenText OpenModel::encode_pair(std::string_view source, std::string_view targe
 
 Runner OpenModel::runner(RunOptions options) const {
   options.precision = precision_;
-  return Runner(*model_, engine_, options);
+  return Runner(*model_, *engine_, options);
 }
 
 }  // namespace qkv

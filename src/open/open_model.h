@@ -18,8 +18,12 @@
 
 namespace qkv {
 
+// A model of at most so many weights (2.4 GB in f32) is looked into in f32, unless a precision is asked for.
+inline constexpr int64_t kMaxExactWeights = 600'000'000;
+
 struct OpenOptions {
   std::optional<Precision> precision = {};  // none: f32 if all weights are f32, otherwise bf16
+  bool looks = false;                       // it is opened to look inside: without a precision, f32 unless it is large
   int threads = 0;                          // 0: as many as there are
   BlockWeights blocks = BlockWeights::kept;
   kernels::DeviceChoice device = kernels::DeviceChoice::automatic;
@@ -41,8 +45,15 @@ class OpenModel {
   const ModelSpec& spec() const { return checkpoint_.spec; }
   const Model& model() const { return *model_; }
   Model& own_model() { return *model_; }  // for gradients; its weights are not trainable until somebody says so
-  const Engine& engine() const { return engine_; }
+  const Engine& engine() const { return *engine_; }
   Precision precision() const { return precision_; }
+  const OpenOptions& options() const { return options_; }  // what it was opened with
+
+  // Whether a precision was asked for that looking would not have had without asking.
+  bool has_own_precision() const;
+  // The same model as it is looked into, with OpenOptions::looks: weights of its own; checkpoint, threads and tokenizers
+  // are shared. Null if that is how this one computes already.
+  std::unique_ptr<OpenModel> looking() const;
 
   bool has_tokenizer() const { return std::holds_alternative<Tokenizer>(tokenizer_); }
   const Tokenizer& tokenizer() const;
@@ -62,9 +73,13 @@ class OpenModel {
   Runner runner(RunOptions options) const;
 
  private:
+  OpenModel(const OpenModel& of, Precision precision);
+  void freeze();
+
   std::string path_;
+  OpenOptions options_;
   Checkpoint checkpoint_;
-  Engine engine_;
+  std::shared_ptr<const Engine> engine_;
   std::unique_ptr<Model> model_;
   Precision precision_;
   std::variant<Tokenizer, Error> tokenizer_;

@@ -58,6 +58,52 @@ TEST(ApiLook, ArraysAreThoseOfThePassAndOutliveTheModel) {
   EXPECT_THROW(model.look(kText), ClosedError);
 }
 
+// A model in bf16 runs in bf16 and is looked into in f32, whatever was done first; a precision that is asked for decides.
+TEST(ApiLook, ComputesInF32BelowASize) {
+  const test::SmallModel small;
+  const std::string path = small.bf16_path();
+  const api::Model usual(path, {.threads = 1}), f32(path, {.precision = api::Precision::f32, .threads = 1}),
+      bf16(path, {.precision = api::Precision::bf16, .threads = 1});
+  const api::GenerateOptions writes{.max_new = 12};
+  const std::vector<int32_t> ids{9, 4, 5, 9, 4};
+  EXPECT_EQ(usual.info().precision, "bf16");
+  EXPECT_EQ(usual.info().looking, "f32");
+  EXPECT_EQ(bf16.info().looking, "bf16");
+  const std::vector<double> likely = usual.likelihood(api::Text(ids)).log_p;
+  const std::string clean = "The cat sat on the mat", corrupt = "The cot sat on the mat";
+  const auto seen = [&](const api::Model& model) {
+    std::vector<std::string> all{model.look(clean).json(), model.patch(clean, corrupt, {.answer = 5, .wrong = 9}).json};
+    std::vector<double> numbers;
+    const api::Attribution parts = model.attribute(clean);
+    const api::ReadResult read = model.read(clean, {.keep = "logits"});
+    const std::vector<api::HeadRoles> roles = model.roles(some_texts());
+    for (const api::AttributedPart& part : parts.parts) numbers.push_back(part.share);
+    for (const float value : read["logits"].values) numbers.push_back(static_cast<double>(value));
+    numbers.push_back(model.cut({.heads = "L0H1", .data = some_texts()}).delta.mean);
+    numbers.push_back(model.lens(some_texts()).layers.front().kl.mean);
+    for (const auto& [name, value] : roles.front().measures) numbers.push_back(value.mean);
+    return std::pair(all, numbers);
+  };
+  const auto of_usual = seen(usual), of_f32 = seen(f32), of_bf16 = seen(bf16);
+  EXPECT_EQ(of_usual.first, of_f32.first);
+  EXPECT_EQ(of_usual.second, of_f32.second);
+  EXPECT_NE(of_usual.second, of_bf16.second);
+  EXPECT_EQ(usual.generate(api::Text(ids), writes).text, bf16.generate(api::Text(ids), writes).text);
+  EXPECT_EQ(usual.likelihood(api::Text(ids)).log_p, likely) << "looking left the weights it runs with as they are";
+  EXPECT_EQ(bf16.likelihood(api::Text(ids)).log_p, likely);
+  EXPECT_NE(f32.likelihood(api::Text(ids)).log_p, likely);
+}
+
+// Without data: stories of the world, and for a model that translates its pairs, as cut() has it.
+TEST(ApiLook, ChoosesItsDataAsCutDoes) {
+  const test::SmallModel translator(test::Small::translator), decoder;
+  api::Data pairs("world:pairs"), world("world");
+  EXPECT_EQ(translator.open().lens().settled_at.mean, translator.open().lens(pairs).settled_at.mean);
+  EXPECT_EQ(translator.open().roles().front().measures.front().second.mean,
+            translator.open().roles(pairs).front().measures.front().second.mean);
+  EXPECT_EQ(decoder.open().lens().settled_at.mean, decoder.open().lens(world).settled_at.mean);
+}
+
 TEST(ApiLook, SaysWhatIsWrong) {
   const api::Model model = test::open_golden("gpt2");
   expect_error([&] { model.look(Ids{}); }, {"0 tokens"});

@@ -9,7 +9,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/temp_folder.h"
+#include "model/checkpoint/convert.h"
 #include "model/initialise.h"
+#include "open/convert_tokenizer.h"
 #include "support/pass.h"
 
 namespace qkv::test {
@@ -27,6 +29,14 @@ class SmallModel {
   }
   std::string path() const { return (folder_.path() / "model").string(); }
   std::filesystem::path beside(const char* name) const { return folder_.path() / name; }
+  // The same in bf16, as most models are.
+  std::string bf16_path() const {
+    const std::filesystem::path to = folder_.path() / "bf16";
+    if (!std::filesystem::exists(to)) {
+      convert_model(path(), to, with_tokenizer({.to = ConvertOptions::To::hugging_face, .dtype = "BF16"}));
+    }
+    return to.string();
+  }
   v1::Model open(v1::OpenOptions options = {}) const {
     options.threads = 1;
     return v1::Model(path(), options);

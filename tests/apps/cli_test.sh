@@ -361,6 +361,7 @@ for looked in "$made/量化" "$golden/deepseek_v3"; do
   case $out in *OTHER*) echo "taps --cost: looking changed the logits: $out"; failed=1 ;; esac
 done
 expect 2 'did you mean 0.attn.probs' taps "$model" hello --sites 0.attn.prob
+expect 2 'the nearest is 0.resid.pre, what that norm reads' taps "$model" hello --sites blocks.0.ln1.hook_scale
 expect 2 'this llama has 0.* to 1.*' taps "$model" hello --sites 9.attn.q
 expect 2 'for a text' taps "$model" --sites 0.attn.q
 expect 2 'about a model' taps --cost
@@ -422,6 +423,39 @@ expect 2 'tokens: ' patch "$model" --clean hello --corrupt hallo --answer 'two w
 expect 2 'is empty' patch "$model" --clean '' --corrupt hallo
 expect 2 'no token 99' patch "$model" --clean hello --corrupt hallo --token 99
 expect 2 'has no source' patch "$model" --clean hello --corrupt hallo --target two
+# What the error of several tokens proposes is taken; so is every number of it.
+expect 2 'name one by its number' patch "$model" --clean hello --corrupt hallo --answer 'two words'
+number=$(printf '%s\n' "$out" | sed -n "s/.* --answer '\(#[0-9]*\)'$/\1/p")
+expect 0 "\"id\": ${number#\#}" patch "$model" --clean hello --corrupt hallo --answer "$number" --wrong b --json
+expect 2 'name one by its number' attribute "$model" hello --for 'two words'
+expect 0 "\"id\": ${number#\#}" attribute "$model" hello --for "$number" --json
+expect 2 'there is no token 99999' patch "$model" --clean hello --corrupt hallo --answer '#99999'
+# Token ids instead of text, where there is no tokenizer.
+expect 0 "'#8'" patch "$golden/llama" --ids --clean '5 9 2' --corrupt '5, 8 2' --answer 7 --wrong 8
+expect 0 '"row": 1' patch "$golden/t5" --ids --clean '5 9 2' --corrupt '5 8 2' --target 4 --answer 7 --wrong '#8' --json
+expect 2 'is a token id' patch "$golden/llama" --ids --clean '5 9 2' --corrupt '5 8 2' --answer seven
+expect 2 "is token ids, but there is 'x 2'" patch "$golden/llama" --ids --clean '5 x 2' --corrupt '5 8 2'
+expect 0 "'#7' rather than '#8'" attribute "$golden/llama" --ids '5 9 2' --for 7 --against 8
+expect 0 'X1H1' attribute "$golden/t5" --ids '5 9 2' --target '4 7'
+expect 2 'no tokenizer' attribute "$golden/llama" 'the cat'
+head -n 8 "$made/ids.txt" >"$made/few.txt"
+expect 0 'of 8 texts' lens "$golden/llama" --ids --data "$made/few.txt"
+expect 0 'after    ' cut "$golden/llama" --ids --data "$made/few.txt" --heads L0H1 --prompt '5 9 2'
+case $out in
+  *'prompt   5 9 2'*) ;;
+  *) echo "cut --ids --prompt: $out"; failed=1 ;;
+esac
+expect 2 'id 999' cut "$golden/llama" --ids --data "$made/few.txt" --heads L0H1 --prompt '5 999'
+expect 2 'ids.txt line 9' lens "$golden/llama" --ids --data "$made/ids.txt"
+for command in lens heads 'cut --heads L0H1'; do
+  # shellcheck disable=SC2086
+  expect 2 '--ids without --data' $command "$golden/llama" --ids
+done
+# Without --data: the stories of the world, the pairs of a model that translates.
+expect 0 '"data": "world:pairs"' lens "$made/translator" --tokens 400 --json
+expect 0 '"data": "world"' lens "$model" --tokens 400 --window 40 --json
+expect 0 '"data": "world:pairs"' heads "$made/translator" --tokens 600 --json
+expect 2 '--labels conllu without --data' heads "$model" --labels conllu
 expect 2 'no head' patch "$model" --clean hello --corrupt hallo --answer a --wrong b --heads L9H9
 expect 2 '--clean' patch "$model" --corrupt hallo
 expect 0 'wrote' patch "$model" --clean hello --corrupt hallo --answer a --wrong b --html "$made/patch.html"

@@ -1,6 +1,7 @@
 // What a look asks for beside the text, cuts and attributions, and its limits.
 #include "inspect/cut/ablation.h"
 #include "inspect/look/attribution.h"
+#include "inspect/report/look_report.h"
 #include "server/look/look_json.h"
 #include "server/look_support.h"
 
@@ -104,6 +105,31 @@ TEST(ServerLook, AnAttributionIsThatOfTheTextAlone) {
   const Json none = server.post(kRoute, greedy(prompt, 6, {{"attribute", {{"position", 30}}}}))
                         .json()["look"]["choices"][0]["attribute"];
   EXPECT_TRUE(none.contains("error")) << none.dump();
+}
+
+// Of a model in bf16: what a request and the page are told are the numbers of qkv look, in f32 unless bf16 was asked for.
+TEST(ServerLook, IsInF32UnlessTheServerWasToldOtherwise) {
+  const std::string path = TinyModels::get().path("half");
+  const TokenText text{.ids = some_prompt(12, 40)};
+  std::vector<double> differences;
+  for (const std::optional<Precision> asked : {std::optional<Precision>(), std::optional(Precision::bf16())}) {
+    ServerOptions options = RunningServer::usual({"half"});
+    options.room.look.allowed = true;
+    options.open.precision = asked;
+    const RunningServer server(options);
+    const OpenModel model(path, {.precision = asked.value_or(Precision::f32()), .threads = 1});
+    const Json got = server.post(kRoute, greedy(text.ids, 1, {{"attribute", {{"for", 100}, {"against", 101}}}}))
+                         .json()["look"]["choices"][0]["attribute"];
+    const Attributor attributor(model.model(), model.engine(), model.precision(), text, 11);
+    EXPECT_DOUBLE_EQ(got.at("difference").get<double>(), attributor.of(100, 101).difference) << got.dump();
+    differences.push_back(got.at("difference").get<double>());
+    const Json report = server.post("/page/look", {{"ids", text.ids}}).json();
+    Looked seen = look_at(model.model(), model.engine(), text, {.precision = model.precision()});
+    Ladder ladder = climb(model.model(), model.engine(), seen, {.precision = model.precision()});
+    const LookedAt at(&model.tokenizer(), model.spec(), std::move(seen), std::move(ladder));
+    EXPECT_EQ(report.at("ladder"), look_parts(at).at("ladder"));
+  }
+  EXPECT_NE(differences[0], differences[1]);
 }
 
 TEST(ServerLook, IsRefusedUnlessAllowed) {

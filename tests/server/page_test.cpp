@@ -109,8 +109,9 @@ TEST(Page, LookIsTheReportOfQkvLook) {
   Ladder ladder = climb(model.model(), model.engine(), seen);
   LookedAt at(&model.tokenizer(), model.spec(), std::move(seen), std::move(ladder));
   at.next = next_tokens(model.model(), model.engine(), at.seen, Precision::f32());
-  const Json expected = look_report(at, "plain", kStory);
-  for (const char* part : {"tokens", "ladder", "heads", "story", "next", "facts", "title", "report"}) {
+  const Json expected = look_report(
+      at, {.model = "plain", .title = kStory, .made_with = "qkv look plain '" + std::string(kStory) + "' --token 3"});
+  for (const char* part : {"tokens", "ladder", "heads", "story", "next", "facts", "title", "report", "made_with"}) {
     EXPECT_EQ(report.at(part), expected.at(part)) << part;
   }
 }

@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/temp_folder.h"
+#include "model/checkpoint/convert.h"
 #include "model/initialise.h"
 #include "server/server.h"
 #include "support/pass.h"
@@ -51,6 +52,8 @@ class TinyModels {
                           {"tie_word_embeddings", false}};
     make("chatty", decoder, "qwen2", 3);
     folder_.write("chatty/chat_template.jinja", kTemplate);
+    convert_model(folder_.path() / "chatty", folder_.path() / "half",
+                  {.to = ConvertOptions::To::hugging_face, .dtype = "BF16"});
     make("plain", decoder, "qwen2", 4);
     Json deep = decoder;  // 16 heads
     deep["num_hidden_layers"] = 4;

@@ -10,13 +10,14 @@
 #include "base/printable.h"
 #include "change/cut_view.h"
 #include "common/commands.h"
-#include "open/continuation.h"
 #include "common/drawing.h"
 #include "common/model_options.h"
 #include "common/reports.h"
 #include "common/texts.h"
+#include "common/token_ids.h"
 #include "inspect/cut/cut_model.h"
 #include "model/describe/summary.h"
+#include "open/continuation.h"
 
 namespace qkv::app {
 namespace {
@@ -35,7 +36,8 @@ means go into the bias of W_O), runs faster, and only qkv can load it.
 Examples:
   qkv cut MODEL --heads L1H2,L3H0 --data world
   qkv cut MODEL --by gradient --keep 70% --data text.txt --out SMALLER
-  qkv cut MODEL --experts L1E3 --data world --json)";
+  qkv cut MODEL --experts L1E3 --data world --json
+  qkv cut MODEL --heads L1H2 --data ids.txt --ids        token ids, a text a line; needs no tokenizer)";
 
 struct CutArguments {
   ModelOptions model;
@@ -49,7 +51,7 @@ class CutCommand {
   explicit CutCommand(const CutArguments& options)
       : options_(options),
         library_(open_library(options.model, true)),
-        model_(inside(library_)),
+        model_(looking_inside(library_)),
         reader_(model_.model(), model_.engine(), {.precision = model_.precision()}),
         quiet_(options.json) {
     cut_.ablation = options.with == "zero" || (options.with.empty() && !options.out.empty()) ? Ablation::zero
@@ -63,7 +65,7 @@ class CutCommand {
     const double keep = options_.by.empty() ? 0 : parse_keep(options_.keep);
     check_save();
     TextOptions text = options_.text;
-    if (text.data.empty()) text.data = spec().has_source() ? "world:pairs" : "world";
+    choose_data(spec(), text);
     texts_ = read_scored_texts(model_, text);
     if (cut_.heads.empty() && options_.by.empty()) cut_.ablation = Ablation::zero;  // experts alone
     if (!options_.by.empty()) choose(keep);
@@ -157,7 +159,8 @@ class CutCommand {
   }
 
   void before_and_after() {
-    const ContinuationOptions asked{.prompt = options_.prompt, .start = texts_.front()};
+    ContinuationOptions asked{.prompt = options_.prompt, .start = texts_.front(), .ids = options_.text.ids};
+    if (asked.ids) asked.given = prompt_ids();
     const std::string given = continuation_prompt(model_, asked), before = greedy_continuation(model_, asked, nullptr),
                       after = greedy_continuation(model_, asked, probe_.get());
     say("");
@@ -165,6 +168,12 @@ class CutCommand {
     say_text("before", before);
     say_text("after", after);
     json_["written"] = {{"prompt", given}, {"before", before}, {"after", after}};
+  }
+  // Of --prompt with --ids; empty without one.
+  std::vector<int32_t> prompt_ids() const {
+    if (options_.prompt.empty()) return {};
+    const TokenText given = api::tokens_of(model_, library_text({.text = options_.prompt, .target = {}, .ids = true}));
+    return spec().has_source() ? given.source : given.ids;
   }
   void say_text(const char* label, const std::string& text) const {
     constexpr int kLeft = 9;
@@ -228,9 +237,9 @@ class CutCommand {
 void add_cut(Command app) {
   auto options = std::make_shared<CutArguments>();
   const Command command = app.add_command("cut", "Cut heads: what it costs, and a smaller model without them");
-  add_model_options(command, options->model);
+  add_model_options(command, options->model, ModelUse::looks);
   add_text_options(command, options->text);
-  command.option("--data").optional().show_default("world");
+  add_ids_option(command, options->text);
   const Option heads = command.add_option("--heads HEADS", options->heads, "The heads to cut: L3H7,L4");
   command.add_option("--experts EXPERTS", options->experts, "The experts to cut: L1E3,L2E0");
   const Option keep = command.add_option("--keep SHARE", options->keep, "Share of the heads that stay, as 60%");
@@ -242,7 +251,8 @@ void add_cut(Command app) {
       .one_of({"zero", "mean", "resample"});
   command.add_output_folder("--out DIR", options->out,
                             "Write the model without them to this folder; it must not exist yet");
-  command.add_option("--prompt TEXT", options->prompt, "Text to continue, before and after; otherwise from the data");
+  command.add_option("--prompt TEXT", options->prompt,
+                     "Text to continue, before and after; otherwise from the data. With --ids token ids");
   command.add_flag("--json", options->json, "Print the report as JSON, and nothing else");
   command.footer(kCutHelp);
   command.callback([options] {

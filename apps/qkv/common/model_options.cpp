@@ -4,10 +4,15 @@
 
 namespace qkv::app {
 
-void add_model_options(Command command, ModelOptions& options) {
+void add_model_options(Command command, ModelOptions& options, ModelUse use) {
   command.add_model("MODEL", options.path, "A Hugging Face folder, a GGUF file, or a built-in model (qkv models)")
       .required();
-  command.add_option("--dtype", options.dtype, "What it computes in; auto: f32 if all weights are f32, otherwise bf16")
+  static_assert(kMaxExactWeights == 600'000'000, "the text below says so");
+  command
+      .add_option("--dtype", options.dtype,
+                  use == ModelUse::looks
+                      ? "What it computes in; auto: f32 up to 600 million weights or if all are f32, otherwise bf16"
+                      : "What it computes in; auto: f32 if all weights are f32, otherwise bf16")
       .one_of({"auto", "f32", "bf16"})
       .show_default();
   add_compute_options(command, options.compute);

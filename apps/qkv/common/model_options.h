@@ -14,8 +14,9 @@ struct ModelOptions {
   std::string path, dtype = "auto";
   ComputeOptions compute;
 };
+enum class ModelUse : uint8_t { runs, looks };  // what --dtype auto is for
 // The argument MODEL and --dtype, --device, --threads.
-void add_model_options(Command command, ModelOptions& options);
+void add_model_options(Command command, ModelOptions& options, ModelUse use = ModelUse::runs);
 
 struct CacheOptions {
   std::string cache = "auto";
@@ -27,8 +28,8 @@ void add_cache_options(Command command, CacheOptions& options);
 // Most tokens of one text, prompt included.
 int64_t context_of(const OpenModel& model, const CacheOptions& options);
 
-// Every command opens its model so; inside(model) is what it draws and measures with. `decoded`: blocks of weights become
-// plain numbers.
+// Every command opens its model so; inside(model) is what it runs, looking_inside(model) what it draws and measures with.
+// `decoded`: blocks of weights become plain numbers.
 api::Model open_library(const ModelOptions& options, bool decoded = false);
 api::Model open_library(const ModelOptions& options, const CacheOptions& cache, int64_t texts);
 

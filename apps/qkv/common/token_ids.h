@@ -13,6 +13,5 @@ struct GivenText {
 };
 
 api::Text library_text(const GivenText& given);
-TokenText given_tokens(const OpenModel& model, const GivenText& given);
 
 }  // namespace qkv::app

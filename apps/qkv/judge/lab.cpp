@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "base/command_line.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -133,7 +134,13 @@ LabResult run_and_show(const Lab& lab, const LabArguments& options, const Engine
 
 void write_page(const LabArguments& options, std::span<const OrderedJson> reports) {
   if (options.html.empty() || reports.empty()) return;
-  write_out(options.html, labs_html(reports, "qkv lab " + options.name));
+  CommandLine line("qkv lab");
+  line.argument(options.name);
+  if (options.seeds > 0) line.option("--seeds", std::to_string(options.seeds));
+  if (options.first_seed != 1) line.option("--first-seed", std::to_string(options.first_seed));
+  if (options.size != 1) line.option("--size", fmt::format("{}", options.size));
+  if (options.compute.device_name != "auto") line.option("--device", options.compute.device_name);
+  write_out(options.html, labs_html(reports, line.text()));
   if (options.html != "-") std::cerr << "wrote " << options.html << '\n';
 }
 

@@ -123,8 +123,10 @@ void add_serve(Command app) {
                      "Where trainings started from the page are kept; otherwise they are removed at the end");
   command.add_flag("--no-work", options->no_work, "Nothing can be started from the page: no trainings, no labs");
   command
-      .add_option("--dtype", options->model.dtype,
-                  "What models compute in; auto: f32 if all weights are f32, otherwise bf16")
+      .add_option(
+          "--dtype", options->model.dtype,
+          "What models compute in; auto: f32 if all weights are f32, and with --look up to 600 million weights; "
+          "otherwise bf16")
       .one_of({"auto", "f32", "bf16"})
       .show_default();
   add_compute_options(command, options->model.compute);

@@ -199,7 +199,7 @@ void run_align(const AlignArguments& options) {
   QKV_CHECK(!options.both_ways || !options.gold.empty(), "--both-ways is for --gold",
             Hint("qkv world --labels align --lines 400 > gold.jsonl"));
   const api::Model library = open_library(options.model);
-  const OpenModel& model = inside(library);
+  const OpenModel& model = looking_inside(library);
   QKV_CHECK(model.spec().has_source(), "a ", model.spec().family, " has no cross-attention to align by",
             Hint("take a model that translates"));
   if (!options.gold.empty()) return score_file(model, options);
@@ -221,7 +221,7 @@ void run_align(const AlignArguments& options) {
 void add_align(Command app) {
   const Command command = app.add_command("align", "Word alignment from cross-attention");
   const auto options = std::make_shared<AlignArguments>();
-  add_model_options(command, options->model);
+  add_model_options(command, options->model, ModelUse::looks);
   command.add_option("SOURCE", options->source, "A sentence");
   command.add_option("TARGET", options->target, "Its translation");
   command.add_option("--data FILE", options->data, "Many pairs: a file of source<TAB>target lines");

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/command_line.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/printable.h"
@@ -64,15 +65,16 @@ class Demo {
     page.training();
     train_demo(options_, resume);
     page.trained();
-    model_.emplace((run_ / "last").string(),
-                   OpenOptions{.threads = options_.compute.threads, .device = options_.compute.device()});
+    model_.emplace(
+        (run_ / "last").string(),
+        OpenOptions{.looks = true, .threads = options_.compute.threads, .device = options_.compute.device()});
     reader_.emplace(model_->model(), model_->engine(), ReadOptions{.precision = model_->precision()});
     texts_ = read_texts(*model_, {.data = echo_, .tokens = 6000, .length = 128});
     report_ = {{"report", "demo"},
                {"model", "world"},
                {"title", words("A model trained in minutes", "几分钟训练出的模型")},
                {"lang", options_.lang},
-               {"made_with", "qkv demo" + std::string(chinese_ ? " --lang zh" : "")}};
+               {"made_with", made_with()}};
     if (!built_in.is_null()) report_["built_in"] = built_in;
     show_parts();
     say_where();
@@ -90,6 +92,13 @@ class Demo {
                 << '\n';
       throw Interrupted{};
     }
+  }
+  std::string made_with() const {
+    CommandLine line("qkv demo");
+    if (chinese_) line.option("--lang", "zh");
+    if (!options_.out.empty()) line.option("--out", options_.out);
+    if (options_.compute.device_name != "auto") line.option("--device", options_.compute.device_name);
+    return line.text();
   }
   template <class Text>
   Text words(Text english, Text chinese) const {

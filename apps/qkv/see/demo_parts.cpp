@@ -136,7 +136,7 @@ Json show_builtin(const DemoOptions& options) {
   }
   const api::Model library =
       open_library({.path = built_in->folder().string(), .dtype = "auto", .compute = options.compute});
-  const OpenModel& model = inside(library);
+  const OpenModel& model = looking_inside(library);
   constexpr int64_t kTokens = 12000;  // so many that intervals are narrow
   const std::vector<TokenText> texts =
       read_texts(model, {.data = options.words("world", "world:zh"), .tokens = kTokens, .length = kDemoLength});

@@ -120,9 +120,12 @@ void price(Reader& reader, const Tokenizer* tokenizer, std::span<const TokenText
   report.all = rate({});
 }
 
-void heads(const HeadsArguments& options) {
+void heads(HeadsArguments options) {
   const api::Model library = open_library(options.model);
-  const OpenModel& model = inside(library);
+  const OpenModel& model = looking_inside(library);
+  QKV_CHECK(!options.text.data.empty() || options.labels.empty() || options.labels == "world", "--labels ",
+            options.labels, " without --data", Hint("--data FILE is the labelled file"));
+  choose_data(model.spec(), options.text);
   const std::vector<LabelledText> labelled =
       options.labels.empty() ? std::vector<LabelledText>() : labelled_texts(options, model);
   const std::vector<TokenText> texts = texts_of(options, model, labelled);
@@ -150,14 +153,11 @@ void heads(const HeadsArguments& options) {
 void add_heads(Command app) {
   const Command command = app.add_command("heads", "What each head does: roles found over many texts");
   auto options = std::make_shared<HeadsArguments>();
-  add_model_options(command, options->model);
+  add_model_options(command, options->model, ModelUse::looks);
   add_text_options(command, options->text);
   const Option labels = command.add_option("--labels", options->labels, "What --data is labelled with")
                             .one_of({"conllu", "gap", "world"});
-  command
-      .add_flag("--ids", options->text.ids,
-                "--data has token ids, a text a line; for a model that translates source<TAB>target")
-      .excludes(labels);
+  add_ids_option(command, options->text).excludes(labels);
   command.add_option("--skip", options->skip, "Leave out the first N texts: for a second, disjoint sample")
       .between(int64_t{0}, int64_t{1} << 40);
   add_report_options(command, options->report);

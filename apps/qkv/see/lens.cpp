@@ -25,10 +25,11 @@ p_l against the final distribution p_L. The top layer is the output itself. Inte
 on the rest.
 
 Examples:
-  qkv lens MODEL --data world                      how early guesses settle
+  qkv lens MODEL                                   how early guesses settle, on the built-in stories
   qkv lens MODEL --data text.txt --tokens 5000     on your own text
   qkv lens MODEL --data world --train              the tuned lens beside it
-  qkv lens MODEL --data world --out lens.json      every number with its n and interval)";
+  qkv lens MODEL --data world --out lens.json      every number with its n and interval
+  qkv lens MODEL --data ids.txt --ids              token ids, a text a line; needs no tokenizer)";
 
 struct LensArguments {
   ModelOptions model;
@@ -115,10 +116,11 @@ void print_tuned(const LensReport& plain, const LensReport& tuned) {
   std::cout << fmt::format("\nn = {} tokens of {} texts the maps have not seen\n", n.n, n.texts);
 }
 
-void lens(const LensArguments& options) {
+void lens(LensArguments options) {
   // Gradients go back through weights as plain numbers.
   const api::Model library = open_library(options.model, options.train);
-  const OpenModel& model = inside(library);
+  const OpenModel& model = looking_inside(library);
+  choose_data(model.spec(), options.text);
   const std::vector<TokenText> texts = read_texts(model, options.text);
   Reader reader(model.model(), model.engine(), {.precision = model.precision()});
   const bool prints = !options.report.json;
@@ -155,8 +157,9 @@ void lens(const LensArguments& options) {
 void add_lens(Command app) {
   const Command command = app.add_command("lens", "How early guesses settle, layer by layer, over a corpus");
   const auto options = std::make_shared<LensArguments>();
-  add_model_options(command, options->model);
+  add_model_options(command, options->model, ModelUse::looks);
   add_text_options(command, options->text);
+  add_ids_option(command, options->text);
   command.add_flag("--train", options->train, "Train a tuned lens and compare");
   add_report_options(command, options->report);
   command.footer(kLensExamples);

@@ -94,7 +94,7 @@ void look(const LookArguments& options) {
     QKV_CHECK(is_utf8(text), "the text is not UTF-8", Hint("convert it, for example with  iconv"));
   }
   const api::Model model = open_library(options.model);
-  const OpenModel& open = inside(model);
+  const OpenModel& open = looking_inside(model);
   check_layer(open.spec(), options.layer);
   const std::optional<HeadId> head = wanted_head(open.spec(), options);
   const bool has_source = open.spec().has_source();
@@ -104,14 +104,12 @@ void look(const LookArguments& options) {
     std::cerr << "no --target: the decoder sees only the token it starts with\n";
   }
   std::optional<Progress> progress;
-  const auto seen = api::look_inside(open, given_tokens(open, options.given),
-                                     {.token = options.token,
-                                      .logits = !options.npz.empty(),
-                                      .with_tokenizer = !options.given.ids,
-                                      .climbing = [&](int64_t done, int64_t of) {
-                                        if (!progress) progress.emplace("reading guesses", of);
-                                        progress->update(done);
-                                      }});
+  const auto seen = api::look_inside(
+      open, library_text(options.given),
+      {.token = options.token, .logits = !options.npz.empty(), .climbing = [&](int64_t done, int64_t of) {
+         if (!progress) progress.emplace("reading guesses", of);
+         progress->update(done);
+       }});
   progress.reset();
   if (!options.report.json && options.html != "-") draw(options, seen->at, head);
   write_files(options, api::Looked(seen));
@@ -122,7 +120,7 @@ void look(const LookArguments& options) {
 void add_look(Command app) {
   const Command command = app.add_command("look", "One text through a model: guesses, heads, one token's path");
   const auto options = std::make_shared<LookArguments>();  // lives as long as the callback
-  add_model_options(command, options->model);
+  add_model_options(command, options->model, ModelUse::looks);
   command.add_option("TEXT", options->given.text, "What it reads; for a model that translates, the source").required();
   command.add_option("--target TEXT", options->given.target, "What a model that translates has written so far");
   command.add_flag("--ids", options->given.ids, "TEXT and --target are token ids; needs no tokenizer");

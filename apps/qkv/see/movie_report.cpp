@@ -5,6 +5,7 @@
 #include "base/path.h"
 #include "common/reports.h"
 #include "inspect/report/look_report.h"
+#include "open/made_with.h"
 
 namespace qkv::app {
 namespace {
@@ -35,7 +36,7 @@ Json movie_report(const ToldMovie& told, const fs::path& path) {
   const std::string name = (run.has_filename() ? run : run.parent_path()).filename().string();
   return {{"report", "movie"},
           {"model", name},
-          {"made_with", "qkv movie " + path.string()},
+          {"made_with", CommandLine("qkv movie").argument(model_argument(path.string())).text()},
           {"movie", to_json(told.movie, told.texts)}};
 }
 

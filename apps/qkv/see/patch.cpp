@@ -2,13 +2,14 @@
 #include <iostream>
 #include <memory>
 
+#include "api/one_token.h"
 #include "api/patching.h"
 #include "base/error.h"
 #include "common/commands.h"
 #include "common/drawing.h"
 #include "common/model_options.h"
-#include "common/one_token.h"
 #include "common/reports.h"
+#include "common/token_ids.h"
 #include "inspect/report/report_html.h"
 #include "see/patch_view.h"
 #include "text/unicode/utf8.h"
@@ -24,20 +25,22 @@ of the clean answer is r = (m(patched) - m(corrupt)) / (m(clean) - m(corrupt)), 
 
 Both texts need as many tokens: change words for words of the same length (qkv tokenize shows tokens). Without --answer
 it is the top guess after the clean text, without --wrong the one after the corrupt text. Both are one token each; in most
-vocabularies the space before a word belongs to its token: --answer " Paris".
+vocabularies the space before a word belongs to its token: --answer " Paris". --answer "#403" is the token with this number.
 
 Examples:
   qkv patch MODEL --clean "The capital of France is" --corrupt "The capital of Poland is"
   qkv patch MODEL --clean "Tom saw Anna. He" --corrupt "Ann saw Anna. He" --answer " waved" --wrong " ran"
   qkv patch MODEL --clean "小明有一只猫" --corrupt "小红有一只猫" --heads L1H2,L2
   qkv patch MODEL --clean "a b a" --corrupt "c b a" --html patch.html
-  qkv patch T5 --clean "a red house" --corrupt "a big house" --target "ein"    encoder, decoder and cross-attention)";
+  qkv patch T5 --clean "a red house" --corrupt "a big house" --target "ein"    encoder, decoder and cross-attention
+  qkv patch MODEL --ids --clean "1 403 407" --corrupt "1 405 407" --answer 12  token ids, as they are; needs no tokenizer)";
 
 struct PatchArguments {
-  ModelOptions model{.dtype = "f32"};
+  ModelOptions model;
   std::string clean, corrupt, target, heads, html;
   std::optional<std::string> answer, wrong;
   std::optional<int64_t> token;
+  bool ids = false;
   ReportOptions report;
 };
 
@@ -51,10 +54,12 @@ void check_patch_arguments(const PatchArguments& options) {
 }
 
 PatchFindings found_patches(const OpenModel& model, const PatchArguments& options) {
-  const auto text = [&](const std::string& own) { return api::Text::pair(own, options.target); };
+  const auto text = [&](const std::string& own) {
+    return library_text({.text = own, .target = options.target, .ids = options.ids});
+  };
+  const api::TokenNaming naming{.tokenizer = api::answering_tokenizer(model), .ids = options.ids};
   const auto asked = [&](const char* flag, const std::optional<std::string>& token) -> std::optional<int32_t> {
-    if (!token) return {};
-    return one_token(model.spec().has_source() ? model.target_tokenizer() : model.tokenizer(), flag, *token);
+    return token ? std::optional(api::one_token(naming, flag, *token)) : std::nullopt;
   };
   std::optional<Progress> progress;
   const InterruptWatch interrupt;
@@ -73,7 +78,7 @@ PatchFindings found_patches(const OpenModel& model, const PatchArguments& option
 void patch(const PatchArguments& options) {
   check_patch_arguments(options);
   const api::Model library = open_library(options.model);
-  const OpenModel& model = inside(library);
+  const OpenModel& model = looking_inside(library);
   QKV_CHECK(
       model.spec().has_source() || options.target.empty(), "--target, but a ", model.spec().family,
       " has no source and target",
@@ -95,10 +100,12 @@ void patch(const PatchArguments& options) {
 void add_patch(Command app) {
   const Command command = app.add_command("patch", "What each layer, position and head carries: clean into corrupt");
   const auto options = std::make_shared<PatchArguments>();
-  add_model_options(command, options->model);
+  add_model_options(command, options->model, ModelUse::looks);
   command.add_option("--clean TEXT", options->clean, "The text whose answer is to come back; or the source").required();
   command.add_option("--corrupt TEXT", options->corrupt, "The same with other words, of as many tokens").required();
   command.add_option("--target TEXT", options->target, "What a model that translates has written so far");
+  command.add_flag("--ids", options->ids,
+                   "--clean, --corrupt, --target, --answer and --wrong are token ids; needs no tokenizer");
   command.add_option("--answer TOKEN", options->answer, "The token that the clean text is followed by");
   command.add_option("--wrong TOKEN", options->wrong, "The token that the corrupt text is followed by");
   command.add_option("--token", options->token, "After which token, counted from 0; otherwise the last")

@@ -102,13 +102,14 @@ nlohmann::ordered_json route_report(const std::vector<LayerRouting>& layers) {
   return {{"kinds", kWordKinds}, {"layers", std::move(all)}};
 }
 
-void run_route(const RouteArguments& options) {
+void run_route(RouteArguments options) {
   const api::Model library = open_library(options.model);
-  const OpenModel& model = inside(library);
+  const OpenModel& model = looking_inside(library);
   check_experts(model.spec());
   Reader reader(model.model(), model.engine(), {.precision = model.precision()});
   RoutingOptions routing{.class_of = word_kinds(model.tokenizer(), model.spec().vocabulary),
                          .classes = static_cast<int32_t>(kWordKinds.size())};
+  choose_data(model.spec(), options.text);
   const std::vector<TokenText> texts = read_texts(model, options.text);
   const std::vector<LayerRouting> layers = watched("reading", std::ssize(texts), [&](const Reader::Finished& finished) {
     routing.finished = finished;
@@ -123,7 +124,7 @@ void run_route(const RouteArguments& options) {
 void add_route(Command app) {
   auto options = std::make_shared<RouteArguments>();
   const Command command = app.add_command("route", "Which tokens the experts of a model get");
-  add_model_options(command, options->model);
+  add_model_options(command, options->model, ModelUse::looks);
   add_text_options(command, options->text);
   add_report_options(command, options->report);
   command.footer(kRouteHelp);

@@ -104,7 +104,7 @@ void write_arrays(const std::string& path, const ModelSpec& spec, const api::Rea
 }
 
 Report show_text(const api::Model& library, const TapsArguments& options, bool print) {
-  const OpenModel& model = inside(library);
+  const OpenModel& model = looking_inside(library);
   const ModelSpec& spec = model.spec();
   std::string sites = options.sites;
   if (sites.empty()) {
@@ -199,8 +199,8 @@ void taps(const TapsArguments& options) {
     report = show_sites(print);
   } else {
     const api::Model model = open_library(options.model);
-    report = options.cost                 ? show_cost(inside(model), print)
-             : options.given.text.empty() ? show_model(inside(model), print)
+    report = options.cost                 ? show_cost(looking_inside(model), print)
+             : options.given.text.empty() ? show_model(looking_inside(model), print)
                                           : show_text(model, options, print);
   }
   write_report(options.report, report);
@@ -211,7 +211,7 @@ void taps(const TapsArguments& options) {
 void add_taps(Command app) {
   const Command command = app.add_command("taps", "Values inside a model, by name: queries, keys, values, ...");
   const auto options = std::make_shared<TapsArguments>();
-  add_model_options(command, options->model);
+  add_model_options(command, options->model, ModelUse::looks);
   command.option("MODEL").optional();
   command.add_option("TEXT", options->given.text,
                      "Show the values for this text; for a model that translates, the source");

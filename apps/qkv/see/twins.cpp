@@ -85,8 +85,9 @@ nlohmann::ordered_json twins_report(const ModelSpec& spec, const Twins& found) {
 
 void run_twins(TwinsArguments options) {
   const api::Model library = open_library(options.model, true);
-  const OpenModel& model = inside(library);
+  const OpenModel& model = looking_inside(library);
   Reader reader(model.model(), model.engine(), {.precision = model.precision()});
+  choose_data(model.spec(), options.text);
   const std::vector<TokenText> texts = read_scored_texts(model, options.text);
   const Twins found = watched("pairs of heads", options.twins.pairs, [&](const Reader::Finished& finished) {
     options.twins.finished = finished;
@@ -101,7 +102,7 @@ void run_twins(TwinsArguments options) {
 void add_twins(Command app) {
   auto options = std::make_shared<TwinsArguments>();
   const Command command = app.add_command("twins", "Duplicate heads");
-  add_model_options(command, options->model);
+  add_model_options(command, options->model, ModelUse::looks);
   add_text_options(command, options->text);
   command.add_option("--closest", options->twins.pairs, "How many of the closest pairs are examined further")
       .between(1, 100000)

@@ -289,14 +289,14 @@ Json look_parts(const LookedAt& at, const LookPartsOptions& options) {
   return out;
 }
 
-Json look_report(const LookedAt& at, const std::string& model, const std::string& text,
-                 const LookPartsOptions& options) {
+Json look_report(const LookedAt& at, const LookHeading& heading, const LookPartsOptions& options) {
   Json report = look_parts(at, options);
   report["report"] = "look";
-  report["model"] = model;
-  report["title"] = text;
-  report["lang"] = language_of(text);
-  report["made_with"] = "qkv look " + model;
+  report["model"] = heading.model;
+  report["title"] = heading.title;
+  report["lang"] = language_of(heading.title);
+  if (!heading.made_with.empty()) report["made_with"] = heading.made_with;
+  if (!heading.cut.empty()) report["cut"] = heading.cut;
   return report;
 }
 

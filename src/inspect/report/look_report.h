@@ -45,9 +45,14 @@ std::vector<ShownToken> shown_ids(const Tokenizer* tokenizer, std::span<const in
 Json tokens_json(const std::vector<ShownToken>& tokens);
 Json next_json(const LookedAt& at, const NextTokens& next);
 
-// The parts with what is said about them: model's name, title (the text) and language.
-Json look_report(const LookedAt& at, const std::string& model, const std::string& text,
-                 const LookPartsOptions& options = {});
+// The parts with what is said about them, and the language of the text.
+struct LookHeading {
+  std::string model;                  // its name
+  std::string title;                  // the text
+  std::string made_with = {};         // the command that makes the same report; empty: there is none
+  std::vector<std::string> cut = {};  // heads and experts it was made without
+};
+Json look_report(const LookedAt& at, const LookHeading& heading, const LookPartsOptions& options = {});
 
 // Layers, heads, widths and the like of a model.
 Json facts_json(const ModelSpec& spec);

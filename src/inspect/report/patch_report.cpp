@@ -1,10 +1,7 @@
 #include "inspect/report/patch_report.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 
-#include "base/printable.h"
 #include "inspect/report/look_report.h"
 
 namespace qkv {
@@ -60,10 +57,7 @@ const char* name_of_stack(Stack stack) {
 
 Json patch_report(const PatchFindings& found) {
   Json report{{"report", "patch"}, {"model", found.model}, {"patch", patch_json(found)}};
-  if (!found.clean_text.empty() && !found.corrupt_text.empty()) {
-    report["made_with"] = fmt::format("qkv patch {} --clean {} --corrupt {}", found.model, printable(found.clean_text),
-                                      printable(found.corrupt_text));
-  }
+  if (!found.made_with.empty()) report["made_with"] = found.made_with;
   return report;
 }
 

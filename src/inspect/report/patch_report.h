@@ -17,10 +17,10 @@ struct PatchedTokens {
 };
 
 struct PatchFindings {
-  std::string model;                               // its name
-  std::string clean_text = {}, corrupt_text = {};  // empty where ids were given
-  PatchedTokens tokens, source;                    // source: empty unless the model translates
-  int64_t row = 0;                                 // where the answer is read
+  std::string model;             // its name
+  std::string made_with = {};    // the command that makes the same report; empty: there is none
+  PatchedTokens tokens, source;  // source: empty unless the model translates
+  int64_t row = 0;               // where the answer is read
   std::string answer, wrong;
   int32_t answer_id = 0, wrong_id = 0;
   double clean = 0, corrupt = 0;  // m of both texts

@@ -21,12 +21,18 @@ int64_t served_context(const OpenModel& model, int64_t asked) {
   return usable_context(model, own > 0 ? std::min(asked, own) : asked);
 }
 
+// Who may look sees the numbers of the passes that write: they are those of qkv look.
+OpenOptions served_options(OpenOptions options, const LookRules& look) {
+  options.looks = look.allowed;
+  return options;
+}
+
 }  // namespace
 
 ServedModel::ServedModel(std::string name, const std::string& path, const OpenOptions& options, const ServeRoom& room)
     : name_(std::move(name)),
       room_(room),
-      model_(path, options),
+      model_(path, served_options(options, room.look)),
       context_(served_context(model_, room.context)),
       created_(std::time(nullptr)),
       template_(ChatTemplate::load(path)),

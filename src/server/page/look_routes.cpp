@@ -8,7 +8,7 @@
 #include "inspect/report/look_report.h"
 #include "inspect/report/numbers.h"
 #include "inspect/texts/edited_reading.h"
-#include "open/continuation.h"
+#include "open/made_with.h"
 #include "server/page/page_first.h"
 #include "server/page/page_routes.h"
 #include "text/sentence_end.h"
@@ -81,6 +81,23 @@ Json cut_names(PageModel& model, const Cut& cut) {
   for (const HeadId& head : cut.heads) names.push_back(name_of(model.spec(), head));
   for (const ExpertId& expert : cut.experts) names.push_back(name_of(expert));
   return names;
+}
+
+// The command that sees the same. A model has its name here, not the path where this machine keeps it.
+std::string made_with(const PageText& asked, int64_t token) {
+  PageModel& model = asked.model;
+  const std::string known = model_argument(model.opened().path());
+  CommandLine line = command_on(model.opened(), "qkv look", known == model.opened().path() ? model.name() : known);
+  if (asked.title.empty()) {
+    std::string ids;
+    for (const int32_t id : asked.text.ids) ids += (ids.empty() ? "" : " ") + std::to_string(id);
+    line.argument(ids).flag("--ids");
+  } else {
+    line.argument(asked.title);
+  }
+  if (!asked.text.target_text.empty()) line.option("--target", asked.text.target_text);
+  if (token != std::ssize(asked.text.ids) - 1) line.option("--token", std::to_string(token));
+  return line.text();
 }
 
 void check_writes(PageModel& model, const Fields& fields) {
@@ -158,7 +175,9 @@ Json page_look_report(const PageText& asked, std::optional<int64_t> token, MapCa
                         {.precision = model.precision(), .token = worth, .edit = probe.get()});
     }
   }
-  Json report = look_report(at, model.name(), asked.title, {.longest_map = kLongestLiveMap, .top = at.seen.whole});
+  LookHeading heading{.model = model.name(), .title = asked.title};
+  if (!probe) heading.made_with = made_with(asked, at.seen.token);
+  Json report = look_report(at, heading, {.longest_map = kLongestLiveMap, .top = at.seen.whole});
   if (!at.seen.whole && thumbs) add_thumbs(asked, probe.get(), maps, report["heads"]);
   model.add_roles(report["heads"]);
   if (probe) report["cut"] = cut_names(model, asked.cut);

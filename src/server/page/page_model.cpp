@@ -11,14 +11,12 @@
 #include "base/path.h"
 #include "inspect/report/heads_report.h"
 #include "model/checkpoint/checkpoint.h"
-#include "model/weight_list.h"
 #include "open/builtin_models.h"
 #include "open/world_texts.h"
 
 namespace qkv::server {
 namespace {
 
-constexpr int64_t kMostExactWeights = 600'000'000;  // 2.4 GB in f32
 constexpr int64_t kRoleTokens = 6000, kRoleLength = 128, kLabelTokens = 6000;
 constexpr int64_t kRowsBetween = 256;  // of a pass in the background: a request waits for one of them
 
@@ -42,12 +40,6 @@ std::vector<std::string> known_world(const std::filesystem::path& model) {
   return data;
 }
 
-int64_t weights_of(const ModelSpec& spec) {
-  int64_t count = 0;
-  for (const WeightSpec& weight : weight_list(spec)) count += weight.shape.count();
-  return count;
-}
-
 }  // namespace
 
 PageModel::PageModel(std::string name, std::string path, const OpenOptions& open, PageThread& thread)
@@ -55,13 +47,9 @@ PageModel::PageModel(std::string name, std::string path, const OpenOptions& open
 
 const OpenModel& PageModel::opened() {
   if (!opened_) {
-    OpenOptions exact = open_;
-    exact.precision = Precision::f32();
-    opened_ = std::make_unique<OpenModel>(path_, exact);
-    if (weights_of(opened_->spec()) > kMostExactWeights) {
-      opened_.reset();
-      opened_ = std::make_unique<OpenModel>(path_, open_);
-    }
+    OpenOptions open = open_;
+    open.looks = true;
+    opened_ = std::make_unique<OpenModel>(path_, open);
   }
   return *opened_;
 }

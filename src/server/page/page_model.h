@@ -22,7 +22,8 @@ class PageModel {
   const std::string& name() const { return name_; }
   const std::string& path() const { return path_; }
   const OpenOptions& open_options() const { return open_; }
-  // In f32 unless it is large, so that every number can be worked out again from the numbers before it.
+  // As every command that looks has it: in f32 unless it is large or --dtype says otherwise, so that every number can be
+  // worked out again from the numbers before it.
   const OpenModel& opened();
   const Model& model() { return opened().model(); }
   Model& own_model() { return (opened(), opened_->own_model()); }
