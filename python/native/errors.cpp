@@ -13,7 +13,8 @@ void raise(const qkv::Error& error) {
                                                                               : "InternalError";
   const py::object type = py::module_::import("qkv.errors").attr(name);
   const std::string where = std::string(error.where().file) + ":" + std::to_string(error.where().line);
-  const py::object made = type(to_str(error.message()), to_str(error.hint()), where);
+  const py::object spoken = py::module_::import("qkv.hints").attr("in_python");  // not of the program's options
+  const py::object made = type(spoken(to_str(error.message())), spoken(to_str(error.hint())), where);
   PyErr_SetObject(type.ptr(), made.ptr());
 }
 

@@ -109,6 +109,15 @@ py::list maps_of(const qkv::Patched& found) {
   return maps;
 }
 
+py::str page_of(const qkv::Patched& report) {
+  std::string page;
+  {
+    const py::gil_scoped_release free;
+    page = report.html();
+  }
+  return to_str(page);
+}
+
 }  // namespace
 
 void add_judging(ModelClass& model) {
@@ -126,14 +135,13 @@ void add_patched(py::module_& module) {
       .def_readonly("corrupt", &qkv::Patched::corrupt)
       .def("maps", maps_of)
       .def("json", [](const qkv::Patched& self) { return to_str(self.json); })
-      .def("html", [](const qkv::Patched& self) {
-        std::string page;
-        {
-          const py::gil_scoped_release free;
-          page = self.html();
-        }
-        return to_str(page);
-      });
+      .def("html", page_of);
+  // Of any report: one that was pickled has nothing else.
+  module.def("report_html", [](std::string json) {
+    qkv::Patched report;
+    report.json = std::move(json);
+    return page_of(report);
+  });
 }
 
 void add_measuring(ModelClass& model) {

@@ -13,7 +13,8 @@ py::dict info_of(const qkv::Model& model) {
   return py::dict("path"_a = to_str(info.path), "family"_a = info.family, "kind"_a = info.kind,
                   "parameters"_a = info.parameters, "layers"_a = info.layers, "width"_a = info.width,
                   "heads"_a = info.heads, "vocabulary"_a = info.vocabulary, "context"_a = info.context,
-                  "device"_a = info.device, "precision"_a = info.precision, "threads"_a = info.threads);
+                  "device"_a = info.device, "precision"_a = info.precision, "looking"_a = info.looking,
+                  "threads"_a = info.threads);
 }
 
 void add_model(py::module_& module) {

@@ -11,6 +11,13 @@ True
 docs/library.md has the ten things people do with it, docs/from-transformerlens.md the names of TransformerLens.
 """
 
+try:
+    import numpy as _numpy  # noqa: F401
+except ImportError:
+    import sys as _sys
+
+    raise ImportError(f"qkv needs NumPy, and {_sys.executable} has none\n  hint: install it with  {_sys.executable} -m pip install numpy") from None
+
 from . import _core as native
 from .errors import BusyError, ClosedError, Error, InputError, InternalError
 from .generation import Generated, Generation, Piece, Token, Translation

@@ -9,7 +9,7 @@ from . import transformer_lens
 from .looking import Looked
 from .measures import Attribution, CutEffect, attribution, cut_effect, lens_table, roles_table
 from .patching import Patched
-from .reading import Hooks, Reading, pairs, taps_table, taps_text
+from .reading import Hooks, Reading, pairs, seen_only, taps_table, taps_text
 from .tables import Table
 from .texts import Data, Text, checked
 
@@ -68,7 +68,7 @@ class Inside:
         """
         how = {
             "keep": taps_text(keep),
-            "see": pairs(see, "see"),
+            "see": seen_only(pairs(see, "see")),
             "edit": pairs(edit, "edit"),
             "cut": cut_of(cut),
             "losses": checked("losses", losses, bool),
@@ -99,17 +99,23 @@ class Inside:
         True
         """
         what = {name: value for name, value in locals().items() if name != "self"}
-        if data is None:
-            what["data"] = "world:pairs" if self.info.kind == "encoder-decoder" else "world"
+        what["data"] = self._data(data)
         return cut_effect(heads or experts, self._core.cut(what))
 
-    def lens(self, data: Data = "world", *, tokens: int = 20000, window: int = 256) -> Table:
-        """The logit lens over many texts: one row for the embedding and for each layer. The last is the output."""
-        return lens_table(self._core.lens(data, checked("tokens", tokens, int), checked("window", window, int))[0])
+    def _data(self, data: Optional[Data]) -> Data:
+        if data is not None:
+            return data
+        return "world:pairs" if self.info.kind == "encoder-decoder" else "world"
 
-    def roles(self, data: Data = "world", *, tokens: int = 20000, window: int = 256) -> Table:
+    def lens(self, data: Optional[Data] = None, *, tokens: int = 20000, window: int = 256) -> Table:
+        """The logit lens over many texts: one row for the embedding and for each layer. The last is the output. data as in
+        roles()."""
+        return lens_table(self._core.lens(self._data(data), checked("tokens", tokens, int), checked("window", window, int))[0])
+
+    def roles(self, data: Optional[Data] = None, *, tokens: int = 20000, window: int = 256) -> Table:
         """What every head does, one row each: a role is named only where the whole interval of its score is above its
-        threshold. data is a file, a list of texts, or the built-in world: "world", "world:zh", "world:pairs".
+        threshold. data is a file, a list of texts, or the built-in world: "world", "world:zh", "world:pairs". Without it
+        "world", or "world:pairs" for a model that translates.
 
         >>> import qkv
         >>> model = qkv.Model("world-2l", threads=1)
@@ -120,7 +126,7 @@ class Inside:
         >>> [row["head"] for row in previous]
         ['L0H2']
         """
-        return roles_table(self._core.roles(data, checked("tokens", tokens, int), checked("window", window, int)))
+        return roles_table(self._core.roles(self._data(data), checked("tokens", tokens, int), checked("window", window, int)))
 
     def attribute(
         self, text: Text, *, token: int = -1, target: Optional[int] = None, against: Optional[int] = None
@@ -129,7 +135,7 @@ class Inside:
         `token`; without `against`, the second one.
 
         >>> import qkv
-        >>> model = qkv.Model("world", threads=1, precision="f32")  # as qkv attribute computes
+        >>> model = qkv.Model("world", threads=1)
         >>> found = model.attribute("Emma gave a pink kite to Tom. What did Emma give to Tom? Emma gave a")
         >>> model.tokenizer.decode([found.target])
         ' pink'
@@ -156,7 +162,7 @@ class Inside:
         position too.
 
         >>> import qkv
-        >>> model = qkv.Model("world", threads=1, precision="f32")  # as qkv patch computes
+        >>> model = qkv.Model("world", threads=1)
         >>> question = "Emma gave a {} kite to Tom. What did Emma give to Tom? Emma gave a"
         >>> found = model.patch(question.format("pink"), question.format("green"))
         >>> found["resid.pre"].shape == (model.info.layers, len(found.clean_ids))
@@ -165,8 +171,8 @@ class Inside:
         >>> float(found["resid.pre"][0, pink[0]].round(3))  # all that is different enters there
         1.0
         >>> best = max(found.table().where(map="heads"), key=lambda place: place["restored"])
-        >>> f"{best['row']}H{best['column']} brings back {best['restored']:.0%}"
-        'L5H3 brings back 49%'
+        >>> f"{best['row']}H{best['column']}" in model.heads() and best["restored"] > 0.2  # one head brings back much of it
+        True
         """
         how = {"answer": answer, "wrong": wrong, "token": token, "heads": heads}
         return Patched(self._core.patch(clean, corrupt, how))

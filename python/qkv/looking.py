@@ -6,8 +6,11 @@ import os
 from typing import Any, Iterator, Union
 
 from . import _core as native
+from .arrays import read_only
 from .errors import InputError
+from .reading import no_such
 from .reports import Reported
+from .stored import StoredLook, state_of_look
 from .tables import Table
 
 
@@ -27,10 +30,10 @@ class Looked(Reported):
     True
     """
 
-    _core: native.Looked
+    _core: Union[native.Looked, StoredLook]
     _command = "qkv look"
 
-    def __init__(self, core: native.Looked) -> None:
+    def __init__(self, core: Union[native.Looked, StoredLook]) -> None:
         self._core = core
         self._names = core.names()
 
@@ -45,8 +48,8 @@ class Looked(Reported):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._names:
-            raise KeyError(f"there is no array {name}; there are: {', '.join(self._names)}")
-        return self._core.view(name)
+            raise no_such(f"there is no array {name}", name, self._names)
+        return read_only(self._core.view(name), "change a copy, array.copy(); Model.read(edit=...) changes what a model computes")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -58,10 +61,11 @@ class Looked(Reported):
         """The prediction at every level, for every token, if the model ended there.
 
         >>> import qkv
-        >>> seen = qkv.Model("world", threads=1).look("Emma gave a pink kite to Tom. What did Emma give to Tom? Emma gave a")
+        >>> model = qkv.Model("world", threads=1)
+        >>> seen = model.look("Emma gave a pink kite to Tom. What did Emma give to Tom? Emma gave a")
         >>> after = [row["guess"] for row in seen.ladder() if row["token"] == len(seen.ids) - 1]
-        >>> len(after), after[-1]  # the embedding and six layers; the last is the output
-        (7, ' pink')
+        >>> len(after) == 1 + model.info.layers, after[-1]  # the embedding and every layer; the last is the output
+        (True, ' pink')
         """
         rows = []
         for level in range(self._core.levels()):
@@ -92,5 +96,12 @@ class Looked(Reported):
     def save_npz(self, path: Union[str, "os.PathLike[str]"]) -> None:
         self._core.save_npz(os.fspath(path))
 
+    def __reduce__(self) -> Any:
+        return _stored, (state_of_look(self._core),)
+
     def __repr__(self) -> str:
         return f"<qkv.Looked at {len(self.ids)} tokens: {len(self)} arrays>"
+
+
+def _stored(state: dict[str, Any]) -> Looked:
+    return Looked(StoredLook(state))

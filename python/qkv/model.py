@@ -31,6 +31,7 @@ class Info:
     context: int
     device: str
     precision: str
+    looking: str  # the precision of what looks inside
     threads: int
 
 
@@ -52,7 +53,7 @@ class Model(Writing, Inside):
     ClosedError; a `with` closes at its end.
 
     device is "auto", "cpu" or "cuda"; precision "auto", "f32" or "bf16"; threads 0 is as many as the machine allows;
-    context the most tokens of one text (0: the model's own, at most 4096); texts the room in the caches for texts that
+    with "auto" what looks inside computes in f32 up to 600 million weights; context the most tokens of one text (0: the model's own, at most 4096); texts the room in the caches for texts that
     are written at once; cache the type of keys and values, "auto", "f32", "bf16" or "i8".
 
     >>> import qkv

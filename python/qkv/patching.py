@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Iterator
+from typing import Any, Iterator, Union
 
 import numpy as np
 
 from . import _core as native
+from .reading import no_such
 from .reports import Reported
+from .stored import StoredPatch, state_of_patch
 from .tables import Table
 
 
@@ -34,10 +36,10 @@ class Patched(Reported):
     In a notebook it shows the page of qkv patch --html.
     """
 
-    _core: native.Patched
+    _core: Union[native.Patched, StoredPatch]
     _command = "qkv patch"
 
-    def __init__(self, core: native.Patched) -> None:
+    def __init__(self, core: Union[native.Patched, StoredPatch]) -> None:
         self._core = core
         self.maps = [PatchMap(*one) for one in core.maps()]
         self.clean_ids, self.corrupt_ids = core.clean_ids, core.corrupt_ids
@@ -48,7 +50,7 @@ class Patched(Reported):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._named:
-            raise KeyError(f"there is no map {name}; there are: {', '.join(self._named)}")
+            raise no_such(f"there is no map {name}", name, list(self._named))
         return self._named[name].restored
 
     def __iter__(self) -> Iterator[str]:
@@ -67,6 +69,9 @@ class Patched(Reported):
             if not np.isnan(value)
         )
 
+    def __reduce__(self) -> Any:
+        return _stored, (state_of_patch(self._core),)
+
     def __repr__(self) -> str:
         return f"<qkv.Patched: {len(self.table())} places in {len(self)} maps, after token {self.token}>"
 
@@ -76,3 +81,7 @@ def _name(one: PatchMap, several: bool) -> str:
     if one.site == "attn.z":
         name = "heads" if one.across == "heads" else "heads by position"
     return f"{one.stack}.{name}" if several else name
+
+
+def _stored(state: dict[str, Any]) -> Patched:
+    return Patched(StoredPatch(state))

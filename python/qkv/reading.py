@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import Any, Callable, Iterable, Iterator, Optional, Union
 
 import numpy as np
 
+from .arrays import read_only
 from .errors import InputError
 from .tables import Table
 
 Array = "np.ndarray[Any, np.dtype[np.float32]]"
 Hook = Callable[[str, Any], Any]
 Hooks = Union[dict[str, Hook], Iterable[tuple[str, Hook]]]
+
+
+_MOST_NAMED = 40
 
 
 class Reading(Mapping):
@@ -41,8 +46,10 @@ class Reading(Mapping):
         if found is None:
             found = self._arrays.get(self._aliases.get(name, ""))
         if found is None:
-            kept = ", ".join(self._arrays) or "nothing; name taps in keep"
-            raise KeyError(f"no array {name} was kept; kept are: {kept}")
+            if not self._arrays:
+                raise KeyError(f"no array {name} was kept: nothing was; name taps in keep")
+            known = [*self._arrays, *(theirs for theirs, ours in self._aliases.items() if ours in self._arrays)]
+            raise no_such(f"no array {name} was kept", name, known)
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -55,6 +62,24 @@ class Reading(Mapping):
         shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in list(self._arrays.items())[:4])
         more = ", ..." if len(self) > 4 else ""
         return f"<qkv.Reading of {len(self.ids)} tokens: {shapes}{more}>"
+
+
+def no_such(what: str, name: Any, known: Iterable[str]) -> KeyError:
+    """That there is nothing of this name, the nearest that there is, and the others."""
+    names = list(known)
+    near = difflib.get_close_matches(str(name), names, 1, 0.5)
+    meant = f", did you mean {near[0]}?" if near else ";"
+    rest = ", ..." if len(names) > _MOST_NAMED else ""
+    return KeyError(f"{what}{meant} there are: {', '.join(names[:_MOST_NAMED])}{rest}")
+
+
+def seen_only(hooks: list[tuple[str, Hook]]) -> list[tuple[str, Hook]]:
+    """Functions of `see`: what they are shown says so where they try to change it."""
+
+    def shown(function: Hook) -> Hook:
+        return lambda name, array: function(name, read_only(array, f"give the function to edit instead: edit={{{name!r}: ...}}"))
+
+    return [(taps, shown(function)) for taps, function in hooks]
 
 
 def pairs(hooks: Optional[Hooks], what: str) -> list[tuple[str, Hook]]:

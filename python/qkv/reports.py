@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from typing import Any, Union
 
 from . import _core as native
+from .stored import StoredLook, StoredPatch
 
 
 class Reported(Mapping):
-    """A mapping of names and arrays that has a report. In a notebook it shows the report's page."""
+    """A mapping of names and arrays that has a report. In a notebook it shows the report's page. It can be pickled."""
 
-    _core: Union[native.Looked, native.Patched]
+    _core: Union[native.Looked, native.Patched, StoredLook, StoredPatch]
     _command: str  # whose report it is
 
     def json(self) -> str:

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Union
 
+import numpy as np
+
+from .arrays import ReadOnly, read_only
 from .errors import InputError
-from .reading import check_shape
+from .reading import check_shape, no_such
 from .texts import Text
 
 if TYPE_CHECKING:
@@ -30,6 +33,8 @@ _SHORT = {
     "pre": "mlp.hook_pre",
     "post": "mlp.hook_post",
 }
+_STACKS = {"encoder": "enc", "decoder": "dec"}  # cache["pattern", 0, "encoder"]
+_CROSS = ("cross", "cross_attn")
 _KEYS_INSIDE = ("attn.probs", "attn.scores")  # ours are [query, head, key]
 
 
@@ -40,6 +45,9 @@ def to_theirs(name: str, array: Any) -> Any:
     return array[None]
 
 
+_CHANGE = "change hook_q, hook_k, hook_v or hook_z instead, or cut the head: cut='L3H7'"
+
+
 class HookPoint:
     """What a hook is told about where it is: hook.name and hook.layer()."""
 
@@ -47,7 +55,10 @@ class HookPoint:
         self.name = name
 
     def layer(self) -> int:
-        return int(self.name.split(".")[1])
+        parts = self.name.split(".")
+        if len(parts) < 2 or not parts[1].isdigit():
+            raise InputError(f"{self.name} belongs to no layer", "hook.layer() is for hooks of a block; this one has a name alone")
+        return int(parts[1])
 
     def __repr__(self) -> str:
         return f"HookPoint({self.name!r})"
@@ -67,29 +78,40 @@ class ActivationCache(Mapping):
     True
     """
 
-    def __init__(self, arrays: dict[str, Any], layers: int, has_batch_dim: bool = True) -> None:
+    def __init__(self, arrays: dict[str, Any], layers: dict[str, int], has_batch_dim: bool = True) -> None:
         self._arrays = arrays
-        self._layers = layers
+        self._layers = layers  # of every stack: {"blocks": 6}, or {"encoder": 3, "decoder": 3}
         self.has_batch_dim = has_batch_dim
 
     def __getitem__(self, key: Union[str, tuple[Any, ...]]) -> Any:
         name = key if isinstance(key, str) else self._name(key)
         if name not in self._arrays:
-            raise KeyError(f"{name} is not in the cache; in it are: {', '.join(list(self._arrays)[:12])}, ...")
+            raise no_such(f"{name} is not in the cache", name, self._arrays)
         return self._arrays[name]
 
     def _name(self, key: tuple[Any, ...]) -> str:
         if not isinstance(key, tuple) or len(key) not in (2, 3) or not isinstance(key[0], str):
             raise KeyError(f"{key!r} is no key; give a name, or a short name and a layer: ('pattern', 3)")
         short, layer = key[0], key[1]
+        part = key[2] if len(key) == 3 and key[2] else ""
         if layer is None:
             return short if short.startswith(("hook_", "ln_")) else f"hook_{short}"
-        if isinstance(layer, int) and layer < 0:
-            layer += self._layers
+        # Without a name of a stack that of the model; of an encoder-decoder the decoder.
+        stack = next((name for name in self._layers if part in (name, _STACKS.get(name))), "")
+        if stack or part in _CROSS:
+            part = "cross_attn" if part in _CROSS else ""
+        if not stack:
+            stack = "decoder" if "decoder" in self._layers else next(iter(self._layers))
+        count = self._layers[stack]
+        if not isinstance(layer, (int, np.integer)) or not -count <= layer < count:
+            raise KeyError(f"there is no layer {layer!r}: {stack} has layers 0 to {count - 1}; -1 is the last")
+        layer = int(layer) % count
         site = _SHORT.get(short, short if "hook_" in short else f"hook_{short}")
-        if len(key) == 3 and key[2]:
-            site = f"{key[2]}.{site.split('.')[-1]}"
-        return f"blocks.{layer}.{site}"
+        if part == "cross_attn" and site == "hook_attn_out":
+            return f"{stack}.{layer}.hook_cross_attn_out"
+        if part:
+            site = f"{part}.{site.split('.')[-1]}"
+        return f"{stack}.{layer}.{site}"
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)
@@ -130,7 +152,11 @@ def run_with_cache(model: "Inside", text: Text, names_filter: NamesFilter) -> tu
     taps = wanted_taps(model, names_filter)
     seen = model.read(text, keep=[ours for ours, _, _ in taps] + ["logits"])
     arrays = {theirs: to_theirs(ours, seen[ours]) for ours, theirs, _ in taps}
-    layers = sum(ours.endswith("resid.post") and not ours.startswith("enc.") for ours, _, _ in wanted_taps(model, None))
+    layers: dict[str, int] = {}
+    for ours, theirs, _ in wanted_taps(model, None):
+        if ours.endswith("resid.post"):
+            stack = theirs.split(".")[0]
+            layers[stack] = layers.get(stack, 0) + 1
     return seen["logits"][None], ActivationCache(arrays, layers)
 
 
@@ -139,13 +165,15 @@ def hook_of(function: Callable[..., Any], ours: str, theirs: str, may_change: bo
 
     def run(_: str, array: Any) -> None:
         value = to_theirs(ours, array)
+        if isinstance(value, ReadOnly):
+            value = read_only(value, f"{theirs} is only seen: {_CHANGE}")
         returned = function(value, hook=point)
         if returned is None:
             return
         if not may_change:
             raise InputError(
                 f"the hook of {theirs} returned an array, but {theirs} can be read and not changed",
-                "change hook_q, hook_k, hook_v or hook_z instead, or cut the head: cut='L3H7'",
+                _CHANGE,
             )
         value[...] = check_shape(theirs, returned, value.shape)
 

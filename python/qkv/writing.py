@@ -83,11 +83,11 @@ class Writing:
 
         >>> import qkv
         >>> model = qkv.Model("translator", threads=1)
-        >>> print(model.translate("The red cat sleeps."))
-        红猫睡觉。
-        >>> best = model.translate(["The red cat sleeps.", "Emma gave a pink kite to Tom."])
+        >>> print(model.translate("Tom likes apples."))
+        汤姆喜欢苹果。
+        >>> best = model.translate(["Tom likes apples.", "Emma gave a red hat to Tom."])
         >>> print(best[1])
-        艾玛送了一只粉红色的风筝给汤姆。
+        艾玛送了一顶红帽子给汤姆。
         """
         how = {name: value for name, value in locals().items() if name not in ("self", "text")}
         texts = [text] if isinstance(text, str) else [checked("one of the texts", one, str) for one in text]

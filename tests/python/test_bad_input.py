@@ -76,6 +76,23 @@ class BadInput(unittest.TestCase):
             with self.subTest(words=words):
                 self.expect(TypeError, words, call)
 
+    def test_keys_that_are_not_there_name_the_nearest(self):
+        model = self.model
+        _, cache = model.run_with_cache("the cat")
+        for words, call in (
+            (["blocks.0.attn.hook_patern", "did you mean blocks.0.attn.hook_pattern?"], lambda: cache["blocks.0.attn.hook_patern"]),
+            (["did you mean blocks.1.attn.hook_pattern?"], lambda: cache["patern", 1]),
+            (["no layer 7", "0 to 1"], lambda: cache["pattern", 7]),
+            (["did you mean 0.attn.q?"], lambda: model.read("a", keep="0.attn.q")["0.attn.qq"]),
+            (["did you mean L0.probs?"], lambda: model.look("a")["L0.prob"]),
+            (["nothing was", "keep"], lambda: model.read("a")["0.attn.q"]),
+        ):
+            with self.subTest(words=words):
+                with self.assertRaises(KeyError) as caught:
+                    call()
+                for word in words:
+                    self.assertIn(word, str(caught.exception))
+
     def test_values(self):
         model = self.model
         cases = [
@@ -90,7 +107,10 @@ class BadInput(unittest.TestCase):
             (["9223372036854775807"], lambda: model.generate(np.array([2**63 - 1]))),
             (["target"], lambda: model.generate(("a", "b"))),
             (["no tokenizer"], lambda: self.without.generate("a")),
-            (["attn.qq", "did you mean"], lambda: model.read("a", keep="0.attn.qq")),
+            (["attn.qq", "did you mean", "model.taps()"], lambda: model.read("a", keep="0.attn.qq")),
+            (["ln1.hook_scale", "the nearest is 0.resid.pre"], lambda: model.read("a", keep="blocks.0.ln1.hook_scale")),
+            (["hook_pos_embed", "the nearest is embed"], lambda: model.run_with_cache("a", "hook_pos_embed")),
+            (["hook_result", "0.attn.z", "model.attribute()"], lambda: model.read("a", keep="blocks.0.attn.hook_result")),
             (["L9H0"], lambda: model.cut("L9H0")),
             (["L9H0"], lambda: model.read("a", cut="L9H0")),
             (["neither heads nor experts"], lambda: model.read("a", cut={})),
@@ -217,7 +237,7 @@ class BadInput(unittest.TestCase):
                 with self.assertRaises(qkv.ClosedError):
                     getattr(kind.__new__(kind), call)()
         self.assertEqual(core.Patched.__new__(core.Patched).maps(), [])
-        for one in (self.model, self.model.tokenizer, qkv.Trainer(small(), threads=1), self.model.look("a")):
+        for one in (self.model, self.model.tokenizer, qkv.Trainer(small(), threads=1)):
             with self.assertRaises(TypeError):
                 pickle.dumps(one)
 

@@ -131,6 +131,40 @@ class Hooks(unittest.TestCase):
         looked = self.model.look(IDS)
         self.assertTrue(np.shares_memory(looked["L0.probs"], looked["L0.probs"]))
 
+    def test_whoever_changes_what_can_only_be_read_is_told_what_to_do(self):
+        looked = self.model.look(IDS)["L0.probs"]
+
+        def adds(array):
+            array += 1
+
+        def sets(array):
+            array[0] = 0
+
+        ways = (adds, sets, lambda a: a.fill(0), lambda a: a.sort(), lambda a: np.copyto(a, 1), lambda a: np.add(a, 1, out=a),
+                lambda a: np.put(a, 0, 1), lambda a: sets(a[:, 0]))
+        for way in ways:
+            with self.assertRaises(qkv.InputError) as caught:
+                way(looked)
+            self.assertIn("read and not changed", caught.exception.message)
+            self.assertIn("copy()", caught.exception.hint)
+            self.assertIn("edit", caught.exception.hint)
+            for call, words in (
+                (lambda: self.model.read(IDS, see={"0.attn.z": lambda name, array: way(array)}), ("edit", "0.attn.z")),
+                (lambda: self.model.run_with_hooks(IDS, [("blocks.0.attn.hook_pattern", lambda value, hook: way(value))]),
+                 ("hook_pattern", "hook_z", "cut=")),
+            ):
+                with self.assertRaises(qkv.InputError) as caught:
+                    call()
+                for word in words:
+                    self.assertIn(word, caught.exception.hint)
+        self.assertTrue(np.array_equal(self.model.look(IDS)["L0.probs"], looked))
+        own = looked.copy()
+        own += 1
+        self.assertIs(type(own), np.ndarray)
+        self.assertIs(type(looked * 2), np.ndarray)
+        self.assertAlmostEqual(float(looked.sum(axis=-1).max()), 1, places=5)
+        self.assertTrue(np.array_equal(np.concatenate([looked, looked])[: len(looked)], looked))
+
     def test_torch_takes_arrays_as_they_are(self):
         try:
             import torch
