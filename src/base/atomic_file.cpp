@@ -144,8 +144,7 @@ void AtomicFolder::commit() {
   QKV_CHECK(synced == 0, "cannot write ", name_, ": ", errno_text(synced), Hint("the disk may be failing"));
   // Some file systems know only a plain rename, which would replace an empty folder made meanwhile.
   const int renamed = temporary_->rename_to(target_, RENAME_NOREPLACE);
-  QKV_CHECK(renamed == 0, "cannot make ", name_, ": ", errno_text(renamed),
-            Hint("choose a name that is free"));
+  QKV_CHECK(renamed == 0, "cannot make ", name_, ": ", errno_text(renamed), Hint("choose a name that is free"));
   show_path_as(path_.string(), "");
   temporary_.reset();
   sync_after_rename(name_, folder_);

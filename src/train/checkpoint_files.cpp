@@ -4,11 +4,11 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_manifest.h"
 #include "base/replace.h"
 #include "io/floats.h"
 #include "io/safetensors.h"
 #include "model/checkpoint/checkpoint.h"
-#include "base/file_manifest.h"
 
 namespace qkv {
 namespace {

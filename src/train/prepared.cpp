@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/path.h"
 #include "base/file_manifest.h"
+#include "base/path.h"
 
 namespace qkv {
 namespace {

@@ -33,10 +33,11 @@ double Schedule::at(int64_t step) const {
 void Schedule::validate() const {
   QKV_CHECK(std::isfinite(peak) && peak > 0 && std::isfinite(last) && last >= 0 && last <= peak, "schedule.peak is ",
             peak, " and schedule.last is ", last, Hint("the peak must be above 0, the last from 0 to the peak"));
-  QKV_CHECK(steps > 0 && warmup >= 0 && warmup <= steps && decay >= 0 && decay <= steps - warmup, "schedule.warmup is ",
-            warmup, " and schedule.decay is ", decay, " but the run has ", steps, " steps",
-            Hint("warm-up and decay must fit into the steps one after the other: lower them, as  --set schedule.warmup=",
-                 std::max<int64_t>(steps / 10, 0)));
+  QKV_CHECK(
+      steps > 0 && warmup >= 0 && warmup <= steps && decay >= 0 && decay <= steps - warmup, "schedule.warmup is ",
+      warmup, " and schedule.decay is ", decay, " but the run has ", steps, " steps",
+      Hint("warm-up and decay must fit into the steps one after the other: lower them, as  --set schedule.warmup=",
+           std::max<int64_t>(steps / 10, 0)));
 }
 
 const char* name_of(Schedule::Kind kind) {

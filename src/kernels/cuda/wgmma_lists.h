@@ -16,7 +16,7 @@
 #define QKV_WGMMA_NAMES_68 QKV_WGMMA_NAMES_64 ", %64, %65, %66, %67"
 #define QKV_WGMMA_NAMES_96 QKV_WGMMA_NINETY "%90, %91, %92, %93, %94, %95"
 #define QKV_WGMMA_NAMES_100 QKV_WGMMA_NAMES_96 ", %96, %97, %98, %99"
-#define QKV_WGMMA_NAMES_128                                                                                          \
+#define QKV_WGMMA_NAMES_128 \
   QKV_WGMMA_NINETY QKV_WGMMA_TEN(9) QKV_WGMMA_TEN(10) QKV_WGMMA_TEN(11) "%120, %121, %122, %123, %124, %125, %126, " \
                                                                         "%127"
 

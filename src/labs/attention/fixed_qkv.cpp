@@ -29,7 +29,8 @@ const Lab& fixed_qkv() {
       .claim =
           "Queries, keys and values must be computed from the token by learnt matrices; vectors that are learnt once\n"
           "and are the same for every token find a place, but not a meaning.",
-      .claim_zh = "查询、键、值要由学到的矩阵从每个词算出来；学一次就固定、对每个词都一样的向量只能找位置，找不到内容。",
+      .claim_zh =
+          "查询、键、值要由学到的矩阵从每个词算出来；学一次就固定、对每个词都一样的向量只能找位置，找不到内容。",
       .how =
           "Facts in random order, 8 keys with one of 8 values each, then questions for keys: one layer of attention\n"
           "with one head of width 64, without a feed-forward, 400 steps of 24 texts, with matrices or with one learnt\n"

@@ -43,7 +43,8 @@ class JobBoard {
   std::map<Job::Kind, Shown> shown_;
   std::vector<LossPoint> losses_;
   std::shared_ptr<const std::string> movie_;
-  int64_t version_ = 0;  // of the state: answers and events come on different ways, so a page may hear them in any order
+  // Of the state: answers and events come on different ways, so a page may hear them in any order.
+  int64_t version_ = 0;
   int64_t movie_version_ = 0;
   std::map<std::string, OrderedJson> lab_reports_;
   std::vector<std::shared_ptr<Exchange>> listeners_;

@@ -44,9 +44,9 @@ class Page {
   void prepare();
   void add(const std::string& name, const std::string& path);  // one more model; a name that is there is left alone
   Jobs& jobs();
-  std::optional<int> first_job_ended() const;                  // the exit code of JobOptions::first
-  void end_work();  // asks what was started to save and end, and sends no more of it
-  void stop();      // and waits for that, and for what is being looked at
+  std::optional<int> first_job_ended() const;  // the exit code of JobOptions::first
+  void end_work();                             // asks what was started to save and end, and sends no more of it
+  void stop();                                 // and waits for that, and for what is being looked at
 
  private:
   struct Impl;

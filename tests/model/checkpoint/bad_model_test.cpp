@@ -53,7 +53,10 @@ const char* const kGone = "<null>";
 INSTANTIATE_TEST_SUITE_P(
     Of, BadConfig,
     testing::Values(
-        Case{"unknown_family", "llama", {{"model_type", "lama"}}, {"model_type", "'lama'", "not known", "the nearest known is llama"}},
+        Case{"unknown_family",
+             "llama",
+             {{"model_type", "lama"}},
+             {"model_type", "'lama'", "not known", "the nearest known is llama"}},
         Case{"no_family", "llama", {{"model_type", kGone}}, {"'model_type' is missing"}},
         Case{"family_is_a_number", "llama", {{"model_type", 3}}, {"'model_type' is '3'", "must be a text"}},
         Case{"width_missing", "llama", {{"hidden_size", kGone}}, {"'hidden_size' is missing"}},

@@ -171,7 +171,8 @@ struct NormDwCall {  // adds the rows to dw and db, in order
   int64_t count = 0;
 };
 
-enum class ActivationKind : uint8_t { identity, relu, gelu_erf, gelu_tanh, silu, tanh, relu_squared };  // as Activation::Kind
+// As Activation::Kind.
+enum class ActivationKind : uint8_t { identity, relu, gelu_erf, gelu_tanh, silu, tanh, relu_squared };
 
 struct ActivationCall {  // y = act(x), or y = dy act'(x)
   FloatRow y, x, dy;

@@ -50,12 +50,23 @@ class SingleKeys {
     float lse2[2];  // log2 of the rows' sums
   };
 
-  __device__ int row_of(int i) const { return first_row_ + lane_ / 4 + 8 * i; }  // i: of the lane's two
-  __device__ int column() const { return 4 * (lane_ % 4); }
-  __device__ int position(int row) const { return segment_.position + row - segment_.first_row; }
+  // i: of the lane's two.
+  __device__ int row_of(int i) const {
+    return first_row_ + lane_ / 4 + 8 * i;
+  }
+  __device__ int column() const {
+    return 4 * (lane_ % 4);
+  }
+  __device__ int position(int row) const {
+    return segment_.position + row - segment_.first_row;
+  }
   // Row and key of score e of a band.
-  __device__ static int half_of(int e) { return e % 4 / 2; }
-  __device__ int key_of(int e) const { return first_key_ + 8 * (e / 4) + 2 * (lane_ % 4) + e % 2; }
+  __device__ static int half_of(int e) {
+    return e % 4 / 2;
+  }
+  __device__ int key_of(int e) const {
+    return first_key_ + 8 * (e / 4) + 2 * (lane_ % 4) + e % 2;
+  }
 
   __device__ Row key_at(int key) const {
     const int row = key >= 0 && key < segment_.keys ? key_row(f_, segment_, index_, key) : -1;
@@ -90,7 +101,9 @@ class SingleKeys {
       offset_[e] = back < 0 || back > kBand || row < from_ || row > last_ ? -1 : index;
     }
   }
-  __device__ void find_first(bool wanted) { first_ = key_at(wanted && lane_ < 4 ? 0 : -1); }
+  __device__ void find_first(bool wanted) {
+    first_ = key_at(wanted && lane_ < 4 ? 0 : -1);
+  }
 
   // Columns of all steps: inside a step their order is free if it is the same on both sides.
   __device__ void load(Keys& to, const Row& row, int64_t head) const {
@@ -173,7 +186,8 @@ class SingleKeys {
 constexpr int kWarpsEach = 4;  // of a block, which takes all heads of its rows
 
 template <int kWidth>
-__global__ void __launch_bounds__(32 * kWarpsEach, kWidth > 64 ? 2 : 3) find_single_keys(const __grid_constant__ FastAttention f) {
+__global__ void __launch_bounds__(32 * kWarpsEach, kWidth > 64 ? 2 : 3)
+    find_single_keys(const __grid_constant__ FastAttention f) {
   const int first = static_cast<int>(blockIdx.x) * kRows, end = min(first + kRows, f.rows);
   for (int row = first; row < end;) {
     const int n = find_segment(f, row);

@@ -36,6 +36,8 @@ constexpr std::string_view kQwenMarks =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+)"
     R"(|\s+(?!\S)|\s+)";
 constexpr std::string_view kLineEnd = "[\r\n]", kDeepseekCjk = "[一-龥ࠀ-一가-퟿]+";
+// Such letters are cut anew each time by the formatter.
+// clang-format off
 // Letters with case: Latin, Greek, Cyrillic, Armenian, Georgian, Cherokee and their like.
 constexpr std::string_view kCasedLetters =
     "\\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-"
@@ -50,6 +52,7 @@ constexpr std::string_view kCasedLetters =
     "ｚ𐐀-"
     "𐑏𐒰-"
     "𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+";
+// clang-format on
 constexpr std::string_view kWidePunctuation = "\\s?[!-/:-~！-／：-～‘-‟　-。]+";
 constexpr std::string_view kBloom = " ?[^(\\s|.,!?…。，、।۔،)]+";
 // Changes of case end a word, as in o200k, but there are no contractions and digits stand alone.
