@@ -55,6 +55,7 @@ void leave_tokenizer(const Json& before, Json& recipe, const std::function<bool(
     return json.is_object() && json.contains(path) && json[path].is_string() ? json[path].get<std::string>() : "";
   };
   const std::string kind = train_of(recipe), was = train_of(before);
+  if (kind.empty()) return;  // loaded
   if (kind == was || was.empty()) return;
   for (const char* key : {"pattern", "vocab", "max_token_length"}) {
     const bool has = kind == "bpe" || (kind == "unigram" && key != std::string_view("pattern"));

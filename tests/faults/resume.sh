@@ -58,7 +58,8 @@ resume 2 'data.stories: 121, was 120' "$run"
 copy_of "$folder/model"
 sed -i 's/"steps": 6/"steps": 7/' "$run/recipe.json"
 resume 0 'steps: 7, was 6' "$run"
-resume 2 '--set was given too' "$run" --set steps=8
+resume 0 'after 8 steps' "$run" --set steps=8
+resume 2 '--data was given too' "$run" --data none.txt
 
 # No checkpoint can be read.
 copy_of "$folder/model"

@@ -59,6 +59,8 @@ TEST(RecipeNames, AnotherTokenizerLeavesTheKeysOfTheFirst) {
   tokenizer = changed({"tokenizer.train=char", "tokenizer.vocab=70"});  // refused when it is prepared
   EXPECT_EQ(tokenizer.vocab, 70);
   EXPECT_EQ(changed({"tokenizer.train=bpe"}).pattern, "qwen2");
+  const Json from = changed_recipe(some_keys(), {.from = "some/model", .set = {"steps=2"}});
+  EXPECT_EQ(read_recipe(from, "test").tokenizer.load, "some/model");
 }
 
 TEST(RecipeNames, TooLongIsOfPairsAndConversations) {
