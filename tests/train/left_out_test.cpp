@@ -239,11 +239,11 @@ TEST_F(RunData, ChatsAreHeldOutByAHashOfThem) {
 
 TEST_F(RunData, ChatsHaveHeldOutFilesAndLimits) {
   const fs::path file = temp_.write("chats.jsonl", chat_line("one") + chat_line("two") + chat_line(kLong + kLong));
-  const fs::path other = temp_.write("other.jsonl", chat_line("four"));
+  const fs::path other = temp_.write("other.jsonl", chat_line("ten"));
   Json recipe = chats(file);
   recipe["data"]["validation_files"] = {other.string()};
   Opened run = open(recipe);
-  EXPECT_EQ(answers(run, true), (std::multiset<std::string>{"four\n"}));
+  EXPECT_EQ(answers(run, true), (std::multiset<std::string>{"ten\n"}));
   EXPECT_EQ(answers(run, false), (std::multiset<std::string>{"one\n", "two\n"}));
   EXPECT_NE(run.said.find("1 of 3 conversations are too long and left out, over 24 tokens"), std::string::npos)
       << run.said;
