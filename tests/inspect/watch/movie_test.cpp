@@ -210,12 +210,12 @@ TEST(Watching, goes_on_only_with_its_own_snapshots) {
   const auto model = Checkpoint::open(test::golden("llama")).model();
   Watcher watcher(*model, engine, test::watch_data(*model), test::kWatchOptions);
   const WatchPlan own = watcher.plan();
-  watcher.resume(own, 1);
+  watcher.resume(own, 0, 1);
   const auto refused = [&](const std::function<void(WatchPlan&)>& change,
                            std::initializer_list<std::string_view> parts) {
     WatchPlan other = own;
     change(other);
-    expect_error([&] { watcher.resume(other, 1); }, parts);
+    expect_error([&] { watcher.resume(other, 0, 1); }, parts);
   };
   const std::string first = std::to_string(own.tokens[0]), second = std::to_string(own.tokens[1]);
   refused([](WatchPlan& plan) { std::swap(plan.tokens[0], plan.tokens[1]); },
@@ -227,6 +227,36 @@ TEST(Watching, goes_on_only_with_its_own_snapshots) {
   refused([](WatchPlan& plan) { plan.synthetic += 1; }, {"synthetic texts but this run has"});
   refused([](WatchPlan& plan) { plan.width *= 2; }, {"numbers in an embedding"});
   refused([](WatchPlan& plan) { plan.repeated += 1; }, {"tokens that are repeated"});
+}
+
+// Snapshots that were taken stay; those after them are of the new number of steps.
+TEST(Watching, goes_on_with_another_number_of_steps) {
+  const Engine engine(kernels::best_table(), {.threads = 1});
+  const auto model = Checkpoint::open(test::golden("llama")).model();
+  const auto plan_of = [&](int64_t steps, const WatchPlan* before, int64_t done) {
+    WatchOptions options = test::kWatchOptions;
+    options.steps = steps;
+    Watcher watcher(*model, engine, test::watch_data(*model), options);
+    if (before != nullptr) watcher.resume(*before, done, 0);
+    EXPECT_TRUE(watcher.due(steps));
+    return watcher.plan();
+  };
+  const WatchPlan first = plan_of(40, nullptr, 0), longer = plan_of(400, nullptr, 0);
+  const auto joined = [&](const WatchPlan& before, const WatchPlan& after, int64_t done) {
+    std::vector<int64_t> steps;
+    for (const int64_t step : before.steps) {
+      if (step <= done) steps.push_back(step);
+    }
+    for (const int64_t step : after.steps) {
+      if (step > done) steps.push_back(step);
+    }
+    return steps;
+  };
+  EXPECT_EQ(plan_of(400, &first, 40).steps, joined(first, longer, 40));
+  EXPECT_EQ(plan_of(400, &first, 17).steps, joined(first, longer, 17));
+  EXPECT_EQ(plan_of(40, &longer, 17).steps, joined(longer, first, 17));
+  WatchPlan own = plan_of(400, &first, 40);
+  EXPECT_EQ(plan_of(400, &own, 111).steps, own.steps);  // once more: as it was planned
 }
 
 }  // namespace
