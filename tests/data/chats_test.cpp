@@ -117,8 +117,11 @@ TEST_F(Chats, DeepLinesAreRefused) {
 TEST_F(Chats, AnErrorNamesTheLineOfTheFile) {
   const char* good = R"({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]})";
   folder_.write("chats.jsonl", std::string("\n \n") + good + "\n\r\n\n{\"messages\": []}\n");
-  expect_error([&] { read_chats(folder_.path() / "chats.jsonl", ChatTemplate::parse(kChatml, "t"), tokenizer_, 1000); },
-               {"chats.jsonl line 6", "is no conversation"});
+  const ChatTemplate chat_template = ChatTemplate::parse(kChatml, "t");
+  ChatReader reader({(folder_.path() / "chats.jsonl").string()}, chat_template, tokenizer_);
+  Chat chat;
+  EXPECT_TRUE(reader.next(chat));
+  expect_error([&] { reader.next(chat); }, {"chats.jsonl, line 6", "is no conversation"});
 }
 
 }  // namespace
