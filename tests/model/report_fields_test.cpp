@@ -1,4 +1,4 @@
-// Numbers that reports of a model give, and weights that are put together, where the usual models would not show a mistake.
+// Numbers of a model's reports, and weights made of parts, where the usual models would not show a mistake.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -153,12 +153,18 @@ TEST(OpenModel, OpensWithBrokenDefaults) {
   expect_error([&] { model.defaults(); }, {"num_beams"});
 }
 
-// Marian's target has a vocabulary of its own.
+// Marian cuts the target by rules of its own.
 TEST(OpenModel, EncodesTheTargetWithItsOwnTokenizer) {
   const TempFolder folder;
   copy_model("t5", folder.path());
-  fs::copy_file(test::golden("tokenizers") / "unigram" / "tokenizer.json", folder.path() / "tokenizer.json");
+  test::ModelBytes source;  // it knows letters alone
+  source.pieces = test::piece_field("<unk>", 0, test::kUnknown) + test::piece_field("<s>", 0, test::kControl) +
+                  test::piece_field("</s>", 0, test::kControl) + test::piece_field("\u2581", -1) +
+                  test::piece_field("a", -2) + test::piece_field("b", -3);
+  write_text(folder.path() / "source.spm", source.bytes());
   write_text(folder.path() / "target.spm", test::ModelBytes{}.bytes());
+  write_text(folder.path() / "vocab.json",
+             R"({"</s>": 0, "<unk>": 1, "\u2581": 2, "a": 3, "b": 4, "ab": 5, "\u2581ab": 6, "<pad>": 7})");
   const OpenModel model(folder.path().string(), {.threads = 1});
   ASSERT_NE(model.tokenizer().encode("ab ab"), model.target_tokenizer().encode("ab ab"));
   Ids target = model.target_tokenizer().encode("ab ab");
