@@ -73,7 +73,7 @@ struct ReadResult {
   QKV_API const Array& at(std::string_view name) const;  // an Error that lists what there is
 };
 
-// A mean over texts with its 95 % bootstrap interval.
+// A mean over texts with its 95 % interval, which promises too much where there are fewer than 20 texts.
 struct Estimate {
   double mean = 0, low = 0, high = 0;
   int64_t n = 0, texts = 0;

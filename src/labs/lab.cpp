@@ -8,17 +8,10 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "eval/bootstrap.h"
 
 namespace qkv {
 namespace {
-
-// The 97.5 % quantile of Student's t with `freedom` degrees of freedom.
-double student_t(int64_t freedom) {
-  static constexpr std::array<double, 30> kTable{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-                                                 2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-                                                 2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
-  return freedom <= std::ssize(kTable) ? kTable[static_cast<size_t>(freedom - 1)] : 1.96;
-}
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

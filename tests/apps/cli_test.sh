@@ -468,7 +468,7 @@ expect 2 'cross-attention' align "$model" 'the cat' 'the cat'
 expect 2 'no layer 7' align "$made/translator" 'the cat' 'the cat' --layer 7
 expect 2 'a source and a target' align "$made/translator" 'the cat'
 gold='{"source": "the cat", "target": "cat the", "source_words": [[0, 3], [4, 7]], "target_words": [[0, 3], [4, 7]], "pairs": [[0, 1], [1, 0]]}'
-for _ in 1 2 3 4 5 6 7 8 9 10; do echo "$gold"; done >"$made/gold.jsonl"
+for _ in $(seq 40); do echo "$gold"; done >"$made/gold.jsonl"
 expect 0 'IBM model 1' align "$made/translator" --gold "$made/gold.jsonl"
 expect 0 '"where_chosen"' align "$made/translator" --gold "$made/gold.jsonl" --json
 echo "$gold" >"$made/gold.jsonl"
@@ -486,13 +486,13 @@ expect 0 'shakespeare-char' train --list
 {
   expect 0 'the model:' train world --out "$made/跑" --threads 1 $small
   expect 0 '' run "$made/跑/best" 'The cat' --max-new 3
-  expect 0 'none found' heads "$made/跑/best" --data world --tokens 1500
-  expect 0 '"report": "heads"' heads "$made/跑/best" --data world --tokens 1500 --json
-  expect 0 'L0H0' heads "$made/跑/best" --data world:zh:echo --tokens 2000 --json
+  expect 0 'none found' heads "$made/跑/best" --data world --tokens 1500 --window 32
+  expect 0 '"report": "heads"' heads "$made/跑/best" --data world --tokens 1500 --window 32 --json
+  expect 0 'L0H0' heads "$made/跑/best" --data world:zh:echo --tokens 2000 --window 32 --json
   expect 2 "no stories of the kind 'ecko'" heads "$made/跑/best" --data world:ecko
   expect 0 'without attention' heads "$made/跑/best" --data world --labels world --tokens 12000 --out "$made/heads.json"
   grep -q '"interval95"' "$made/heads.json" || { echo 'heads: no interval in its JSON'; failed=1; }
-  expect 2 'an interval needs 5' heads "$made/跑/best" --data "$folder/text"
+  expect 2 'an interval needs 20' heads "$made/跑/best" --data "$folder/text"
   expect 2 'text:1 has 1 columns' heads "$made/跑/best" --data "$folder/text" --labels conllu
   expect 2 'do not belong' heads "$made/跑/best" --data "$folder/text" --labels world
   expect 2 '--labels' heads "$made/跑/best" --data world --labels words

@@ -28,7 +28,7 @@ constexpr const char* kCutHelp =
     R"(Heads are named L3H7, head 7 of layer 3; L3 is all of a layer. In models that translate E3H7 is the encoder's and X3H7
 looks from the decoder at the encoder. Experts are named L1E3.
 The output of a cut head is replaced by its mean over the texts, by zero (--with zero), or by its output in another text
-(--with resample). The cost is the loss added, in nats per token, with a 95 % interval by the paired bootstrap over texts.
+(--with resample). The cost is the loss added, in nats per token, with a paired 95 % interval over texts.
 --by tries all three orders, plots what each costs from all heads down to one per attention, and takes the one it names.
 --out writes a model without the heads. It computes what the model computes with them at zero (with --with mean: their
 means go into the bias of W_O), runs faster, and only qkv can load it.

@@ -18,7 +18,7 @@ constexpr const char* kEvalHelp =
   lines of source, tab, target        for models that translate: perplexity of the targets, given their sources
 
 A window begins with the model's BOS token, if it has one; otherwise with the last token of the window before. The 95 %
-intervals are by the bootstrap over windows, pairs or lines, from 1000 resamples.
+intervals are bootstrap-t over windows or lines, 20 at least, from 1000 resamples; those of pairs are exact.
 
 Examples:
   qkv eval MODEL --data text.txt

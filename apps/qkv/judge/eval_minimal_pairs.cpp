@@ -58,13 +58,9 @@ std::vector<int64_t> right_pairs(EvalRun& run, const fs::path& file) {
 }
 
 OrderedJson accuracy(const EvalReport& report, const std::string& name, const std::vector<int64_t>& right) {
-  const auto share = [&](int64_t count) { return static_cast<double>(count) / static_cast<double>(right.size()); };
-  const double whole = share(std::accumulate(right.begin(), right.end(), int64_t{0}));
-  const Interval i = report.interval(right.size(), [&](std::span<const int64_t> picked) {
-    int64_t count = 0;
-    for (const int64_t n : picked) count += right[static_cast<size_t>(n)];
-    return share(count);
-  });
+  const int64_t count = std::accumulate(right.begin(), right.end(), int64_t{0});
+  const double whole = static_cast<double>(count) / static_cast<double>(right.size());
+  const Interval i = exact_interval(count, std::ssize(right));
   report.say(fmt::format("{:>6.2f} %   95 % interval {:.2f} to {:.2f}   {:>6} pairs   {}", 100 * whole, 100 * i.low,
                          100 * i.high, right.size(), name));
   return {{"name", name}, {"pairs", right.size()}, {"accuracy", whole}, {"interval95", {i.low, i.high}}};

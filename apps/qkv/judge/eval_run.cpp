@@ -50,23 +50,33 @@ void EvalReport::finish() const {
 void EvalReport::add_likelihood(const std::vector<Tally>& items, const char* unit) {
   Tally all;
   for (const Tally& item : items) all += item;
-  const auto line = [&](const char* name, const char* key, double (Tally::*value)() const) {
-    const double whole = (all.*value)();
-    const Interval i = interval(items.size(), [&](std::span<const int64_t> picked) {
-      Tally some;
-      for (const int64_t n : picked) some += items[static_cast<size_t>(n)];
-      return (some.*value)();
-    });
-    json[key] = {{"value", whole}, {"interval95", {i.low, i.high}}};
-    say(fmt::format("{:<15}{:10.4f}   95 % interval {:.4f} to {:.4f}", name, whole, i.low, i.high));
+  // `scaled`: what is shown of the ratio nats / count; it grows with the ratio, so ends of intervals stay ends.
+  const auto line = [&](const char* name, const char* key, int64_t Tally::*count, const auto& scaled) {
+    std::vector<double> nats, counts;
+    for (const Tally& item : items) {
+      if (item.*count == 0) continue;
+      nats.push_back(item.nats);
+      counts.push_back(static_cast<double>(item.*count));
+    }
+    const double whole = scaled(all.nats / static_cast<double>(all.*count));
+    json[key] = {{"value", whole}};
+    std::string shown = fmt::format("{:<15}{:10.4f}", name, whole);
+    if (std::ssize(nats) >= kMinItems) {
+      const Interval i = RatioBootstrap(std::ssize(nats), {.seed = options_.seed})(nats, counts);
+      json[key]["interval95"] = {scaled(i.low), scaled(i.high)};
+      shown += fmt::format("   95 % interval {:.4f} to {:.4f}", scaled(i.low), scaled(i.high));
+    }
+    say(shown);
   };
   json["tokens"] = all.tokens;
   json["bytes"] = all.bytes;
-  line("perplexity", "perplexity", &Tally::perplexity);
-  line("bits per byte", "bits_per_byte", &Tally::bits_per_byte);
-  line("nats per token", "nats_per_token", &Tally::nats_per_token);
-  say(fmt::format("{} tokens, {} bytes{}", all.tokens, all.bytes,
-                  items.size() == 1 ? fmt::format("; the intervals say nothing of a single {}", unit) : ""));
+  json["items"] = items.size();
+  line("perplexity", "perplexity", &Tally::tokens, [](double x) { return std::exp(x); });
+  line("bits per byte", "bits_per_byte", &Tally::bytes, [](double x) { return x / std::log(2.0); });
+  line("nats per token", "nats_per_token", &Tally::tokens, [](double x) { return x; });
+  say(fmt::format("{} tokens, {} bytes, {} {}{}{}", all.tokens, all.bytes, items.size(), unit,
+                  items.size() == 1 ? "" : "s",
+                  std::ssize(items) >= kMinItems ? "" : fmt::format("; an interval needs {}", kMinItems)));
 }
 
 EvalRun::EvalRun(const EvalOptions& wanted)

@@ -33,9 +33,6 @@ struct Tally {
     bytes += other.bytes;
     return *this;
   }
-  double nats_per_token() const { return nats / static_cast<double>(tokens); }
-  double perplexity() const { return std::exp(nats_per_token()); }
-  double bits_per_byte() const { return nats / std::log(2.0) / static_cast<double>(bytes); }
 };
 
 class EvalReport {
@@ -45,11 +42,6 @@ class EvalReport {
   nlohmann::ordered_json json;
   void say(const std::string& line) const;  // unless JSON is wanted
   void finish() const;
-
-  template <class Value>
-  Interval interval(size_t items, const Value& value) const {
-    return bootstrap_interval(static_cast<int64_t>(items), value, {.seed = options_.seed});
-  }
 
   // Perplexity, bits per byte and nats per token of all items together.
   void add_likelihood(const std::vector<Tally>& items, const char* unit);

@@ -5,6 +5,7 @@
 #include <deque>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,7 @@ namespace {
 constexpr size_t kLargestScoredFile = size_t{256} << 20;
 
 constexpr const char* kScoreExamples = R"(Line i of HYPOTHESIS is scored against line i of every REFERENCE.
-The 95 % interval is the bootstrap's, from 1000 drawn test sets: two systems whose intervals overlap widely may well be equally good.
+The 95 % interval is bootstrap-t, from 1000 drawn test sets, and needs 20 lines: two systems whose intervals overlap widely may well be equally good.
 
 Examples:
   qkv score out.de ref.de                            BLEU as WMT reports it
@@ -58,7 +59,7 @@ template <class Counts>
 struct Scored {
   Counts counts;
   double score = 0;
-  Interval interval;
+  std::optional<Interval> interval;  // none: too few lines
 };
 
 // count(line) for every line, and value(sum of counts) for all of them and for the bootstrap's draws.
@@ -74,6 +75,7 @@ auto score_lines(int64_t lines, uint64_t seed, const Count& count, const Value& 
     progress.update(i + 1);
   }
   out.score = value(out.counts);
+  if (lines < kMinItems) return out;
   out.interval = bootstrap_interval(lines,
                                     [&](std::span<const int64_t> picked) {
                                       Counts sum;
@@ -86,13 +88,17 @@ auto score_lines(int64_t lines, uint64_t seed, const Count& count, const Value& 
 
 template <class Counts>
 nlohmann::ordered_json as_json(const Scored<Counts>& scored) {
-  return {{"score", scored.score}, {"interval95", {scored.interval.low, scored.interval.high}}};
+  nlohmann::ordered_json made{{"score", scored.score}};
+  if (scored.interval) made["interval95"] = {scored.interval->low, scored.interval->high};
+  return made;
 }
 
 template <class Counts>
 void print_line(std::string_view name, const Scored<Counts>& scored) {
-  std::cout << fmt::format("{:<8} {:6.2f}   95 % interval {:.2f} to {:.2f}\n", name, scored.score, scored.interval.low,
-                           scored.interval.high);
+  std::cout << fmt::format("{:<8} {:6.2f}   ", name, scored.score)
+            << (scored.interval
+                    ? fmt::format("95 % interval {:.2f} to {:.2f}\n", scored.interval->low, scored.interval->high)
+                    : fmt::format("an interval needs {} lines\n", kMinItems));
 }
 
 void score(const ScoreArguments& options) {

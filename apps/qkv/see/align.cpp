@@ -132,7 +132,9 @@ void show_score(const ModelSpec& spec, const AlignmentScore& score) {
                                            score.choice.reading ? "reads" : "predicts", 100 * score.choice.least,
                                            100 * score.chosen.mean));
   line("diagonal", score.diagonal);
+  line("  more by", score.below_diagonal);
   line("IBM model 1", score.model1);
+  line("  more by", score.below_model1);
 }
 
 Report score_json(const std::string& model, const ModelSpec& spec, const AlignmentScore& score) {
@@ -153,6 +155,8 @@ Report score_json(const std::string& model, const ModelSpec& spec, const Alignme
           {"aer", to_json(score.judged)},
           {"diagonal", to_json(score.diagonal)},
           {"ibm_model_1", to_json(score.model1)},
+          {"diagonal_minus_head", to_json(score.below_diagonal)},
+          {"ibm_model_1_minus_head", to_json(score.below_model1)},
           {"heads_where_chosen", heads}};
 }
 

@@ -61,10 +61,13 @@ Json show_relations(const DemoOptions& options, Reader& reader, const OpenModel&
   for (const AnnotatedText& story : labelled_world(model, options.words("world", "world:zh"), {.tokens = tokens})) {
     stories.push_back(labelled(story));
   }
+  std::vector<std::string> names;
+  for (const Relation& relation : kRelations) names.emplace_back(relation.label);
   const LabelScores scores =
       watched(options.words("asking for labels", "对照标注"), std::ssize(stories),
               [&](const Reader::Finished& finished) {
-                return label_scores(reader, model.tokenizer(), stories, {.length = kDemoLength, .finished = finished});
+                return label_scores(reader, model.tokenizer(), stories,
+                                    {.length = kDemoLength, .names = names, .finished = finished});
               },
               {.chinese = options.chinese()});
   const std::vector<HeadId> heads = all_heads(model.spec());
@@ -101,7 +104,7 @@ void print_paragraph(const char* heading, Ink ink, const std::string& text) {
 void print_role(const std::string& head, std::string_view role, const Estimate& score, bool chinese) {
   std::cout << "  " << in_cells(head, 6) << in_cells(role_words(role, chinese), 28) << fmt::format("{:.3f}", score.mean)
             << (score.has_interval() ? fmt::format(" [{:.3f}, {:.3f}]", score.low, score.high) : "")
-            << fmt::format(" n={}\n", score.n);
+            << fmt::format(" n={}, texts={}\n", score.n, score.texts);
 }
 
 const TokenText& text_to_continue(std::span<const TokenText> texts) {
@@ -163,7 +166,8 @@ Json show_builtin(const DemoOptions& options) {
   if (told["roles"].empty()) {
     std::cout << options.words("  none found\n", "  没有找到\n");
   } else {
-    told["relations"] = show_relations(options, reader, model, kTokens);
+    constexpr int64_t kLabelled = 20000;  // pairs of texts for patching are few
+    told["relations"] = show_relations(options, reader, model, kLabelled);
   }
   return told;
 }

@@ -16,10 +16,11 @@ namespace qkv::app {
 namespace {
 
 constexpr const char* kHeadsHelp =
-    R"(Nobody assigns roles to heads; this command finds them. Each is shown with its score, 95 % interval, n, and the share of the
-head's attention it explains. A role is named only where the whole interval is above its threshold (--json lists them).
+    R"(Nobody assigns roles to heads; this command finds them. Each is shown with its score, 95 % interval, n, the number of texts,
+and the share of the head's attention it explains. A role is named only where the whole interval is above its threshold (--json lists them).
 With --labels, --data is the labelled file and heads are also held to it: syntactic relations of a CoNLL-U file, the two
-names of a GAP file, both relations and coreference of the built-in world.
+names of a GAP file, both relations and coreference of the built-in world. A relation is found if the head is right about
+it, enough of its attention goes there, and it carries something from there: patched alone, it brings an answer back.
 
 Examples:
   qkv heads MODEL --data world

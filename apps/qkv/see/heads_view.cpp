@@ -48,8 +48,8 @@ std::string percent(const Estimate& e) {
 
 void show_role(const std::string& head, const Role& role) {
   std::cout << in_cells(head, 7) << in_cells(role.rule->name, 27) << interval(role.score) << '\n';
-  std::string more = fmt::format("explains {} of its attention, n {}", percent(role.coverage), role.score.n);
-  if (role.coverage.n == 0) more = fmt::format("n {}", role.score.n);
+  std::string more = fmt::format("n {} in {} texts", role.score.n, role.score.texts);
+  if (role.coverage.n > 0) more = fmt::format("explains {} of its attention, {}", percent(role.coverage), more);
   if (role.value_weighted.n > 0) more += fmt::format(", weighted by |v| {:.3f}", role.value_weighted.mean);
   if (role.copies) more += ", copies";
   std::cout << "       " << inked(Ink::dim, more) << '\n';
@@ -76,6 +76,39 @@ void show_wall(const HeadsReport& report, const std::vector<std::vector<Role>>& 
   std::cout << "  " << inked(Ink::dim, "·") << " none found\n";
 }
 
+// Why a relation is found, or which of its conditions fails.
+std::string verdict_of(const LabelScore& label) {
+  if (!label.right()) return "not found: no ten points above the best guess without attention";
+  if (!label.attends()) {
+    return fmt::format("not found: less than {:.0f} % of its attention goes there", 100 * LabelScore::kLeastMass);
+  }
+  if (label.cause) return label.cause->holds() ? "found" : "not found: it brings too little from there";
+  return (label.unpaired ? "found by attention alone: " : "not found: ") + label.no_cause;
+}
+
+void show_label(const ModelSpec& spec, const std::vector<HeadId>& heads, const LabelScore& label) {
+  const LabelScore::Baseline& baseline = label.best_baseline();
+  std::cout << inked(label.found() ? Ink::bold : Ink::plain, label.name) << inked(Ink::dim, ", " + label.direction)
+            << '\n'
+            << fmt::format("  {:<7}{}  {}\n", name_of(spec, heads[label.head]), percent(label.judged),
+                           verdict_of(label));
+  const auto line = [](const std::string& text) { std::cout << inked(Ink::dim, "  " + text) << '\n'; };
+  line(fmt::format("without attention: {} {:.1f} %, less by {}; n {} in {} texts; where it was chosen {:.1f} %, n {}",
+                   baseline.name, 100 * baseline.score.mean, percent(label.above), label.judged.n, label.judged.texts,
+                   100 * label.chosen.mean, label.chosen.n));
+  line(fmt::format("of the word's attention {} goes there, {:.1f} % to the word itself; explains {} of the head's",
+                   percent(label.judged_mass), 100 * label.judged_own.mean, percent(label.judged_coverage)));
+  if (!label.cause) return;
+  const LabelCause& cause = *label.cause;
+  line(
+      fmt::format("patched at that word alone it brings back {}, other heads on average {:.1f} %; {}, {} of {} pairs "
+                  "have different answers",
+                  percent(cause.restored), 100 * cause.others.mean, cause.change, cause.usable, cause.made));
+  if (cause.most_head != label.head) {
+    line(fmt::format("most of all brings {}: {}", name_of(spec, heads[cause.most_head]), percent(cause.most)));
+  }
+}
+
 void show_labels(const ModelSpec& spec, const LabelScores& labels) {
   const std::vector<HeadId> heads = all_heads(spec);
   std::cout << fmt::format("\ngold labels: {} words in {} texts, {} questions", labels.words, labels.texts,
@@ -85,19 +118,11 @@ void show_labels(const ModelSpec& spec, const LabelScores& labels) {
   if (labels.earlier_only)
     std::cout << "this model sees only what is left of a word: scores and baselines\nare over labels whose other end "
                  "is earlier\n";
-  std::cout << "each head is chosen on every other text and judged on the rest\n";
-  for (const LabelScore& label : labels.labels) {
-    const LabelScore::Baseline& baseline = label.best_baseline();
-    std::cout << inked(label.found() ? Ink::bold : Ink::plain, label.name) << inked(Ink::dim, ", " + label.direction)
-              << '\n';
-    std::cout << fmt::format("  {:<7}{}  {}\n", name_of(spec, heads[label.head]), percent(label.judged),
-                             label.found() ? "explains " + percent(label.judged_coverage) : "not found");
-    std::cout << inked(Ink::dim,
-                       fmt::format("  without attention: {} {:.1f} %, n {}; where it was chosen {:.1f} %, n {}",
-                                   baseline.name, 100 * baseline.score.mean, label.judged.n, 100 * label.chosen.mean,
-                                   label.chosen.n))
-              << '\n';
-  }
+  std::cout << "a head is right if, of the other words, the labelled one has the most of its attention\n"
+            << "each head is chosen on every other text and judged on the rest\n"
+            << fmt::format("{} labels were asked; the intervals do not correct for so many comparisons\n",
+                           labels.comparisons);
+  for (const LabelScore& label : labels.labels) show_label(spec, heads, label);
 }
 
 }  // namespace
@@ -116,7 +141,9 @@ void show(const HeadsReport& report) {
   }
   std::cout << (none == scores.heads.size() ? "none found"
                                             : fmt::format("none found in {} of {} heads", none, scores.heads.size()))
-            << "\n\n";
+            << '\n'
+            << fmt::format("{} heads times {} rules are {} comparisons; the intervals do not correct for so many\n\n",
+                           scores.heads.size(), role_rules().size(), scores.heads.size() * role_rules().size());
   show_wall(report, roles);
   const std::vector<LazyHead> lazy = lazy_heads(scores);
   std::string maybe;

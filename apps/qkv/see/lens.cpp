@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kLensExamples =
     R"(After each layer the stream goes to the last norm and the head, as if the model ended there (the logit lens):
-p_l against the final distribution p_L. The top layer is the output itself. Intervals are 95 %, the bootstrap's over texts.
+p_l against the final distribution p_L. The top layer is the output itself. Intervals are 95 %, over texts.
 
 --train learns one affine map for each layer (the tuned lens) on three quarters of the texts, and measures both lenses
 on the rest.

@@ -4,7 +4,7 @@
 //   z^h <- E[z^h] over the texts                         mean
 //   z^h <- z^h of another text at the same position      resample
 //
-// Effect: change of loss, KL(p || p cut), share of rows whose top guess stays; paired bootstrap over texts.
+// Effect: change of loss, KL(p || p cut), share of rows whose top guess stays; paired over texts.
 #pragma once
 
 #include <map>

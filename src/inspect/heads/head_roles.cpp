@@ -50,6 +50,8 @@ constexpr const char* kNames[] = {
     "repeat_previous",
     "repeat_duplicate",
     "repeat_induction",
+    "repeat_duplicate_mass",
+    "repeat_induction_mass",
 };
 static_assert(std::size(kNames) == kMeasures);
 
@@ -70,6 +72,8 @@ void add_repeats(Reader& reader, const RoleTexts& known, const RoleOptions& opti
     head[Measure::repeat_previous] = found[h].previous;
     head[Measure::repeat_duplicate] = found[h].duplicate;
     head[Measure::repeat_induction] = found[h].induction;
+    head[Measure::repeat_duplicate_mass] = found[h].duplicate_mass;
+    head[Measure::repeat_induction_mass] = found[h].induction_mass;
     for (const Measure m : {Measure::repeat_previous, Measure::repeat_duplicate, Measure::repeat_induction}) {
       head.chance[static_cast<size_t>(m)] = found[h].chance;
     }
@@ -97,6 +101,28 @@ const char* name_of(Measure measure) {
 }
 bool from_kernel(Measure measure) {
   return measure < Measure::confidence;
+}
+
+// Differences, distances and norms are numbers; all else is a share of the attention or of the rows.
+Quantity quantity_of(Measure measure) {
+  switch (measure) {
+    case Measure::distance:
+    case Measure::punctuation:
+    case Measure::period:
+    case Measure::comma:
+    case Measure::colon:
+    case Measure::question:
+    case Measure::newline:
+    case Measure::special:
+    case Measure::from_punctuation:
+    case Measure::spread:
+    case Measure::copying:
+    case Measure::write:
+    case Measure::resting:
+      return Quantity::number;
+    default:
+      return Quantity::share;
+  }
 }
 
 RoleScores head_roles(Reader& reader, const Tokenizer* tokenizer, std::span<const TokenText> texts,

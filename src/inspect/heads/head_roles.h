@@ -61,11 +61,14 @@ enum class Measure : uint8_t {
   repeat_previous,
   repeat_duplicate,
   repeat_induction,
+  repeat_duplicate_mass,  // the same over all rows of these texts: coverage
+  repeat_induction_mass,
 };
-inline constexpr size_t kMeasures = static_cast<size_t>(Measure::repeat_induction) + 1;
+inline constexpr size_t kMeasures = static_cast<size_t>(Measure::repeat_induction_mass) + 1;
 
 const char* name_of(Measure measure);  // "at_previous"
 bool from_kernel(Measure measure);     // accumulated inside the kernel
+Quantity quantity_of(Measure measure);
 
 struct HeadScore {
   HeadId id;
@@ -88,7 +91,7 @@ struct RoleScores {
 struct RoleOptions {
   bool patterns = true;               // false: only what the kernel accumulates
   int64_t pattern_numbers = 1 << 22;  // most map entries of one attention at a time; longer texts sample their rows
-  int64_t repeated_texts = 12;        // of random tokens; 0: none
+  int64_t repeated_texts = 100;       // of random tokens; 0: none
   uint64_t seed = 0;                  // for random tokens and the bootstrap
   Reader::Finished finished = {};     // told how many texts are done; return false to stop
 };
@@ -101,17 +104,18 @@ RoleScores head_roles(Reader& reader, const Tokenizer* tokenizer, std::span<cons
 // Attention on random tokens r1 .. rL repeated `repeats` times. Fast, and needs neither texts nor a tokenizer, so it
 // works during training.
 struct RepeatOptions {
-  int64_t length = 25, repeats = 2, texts = 12;
+  int64_t length = 25, repeats = 2, texts = 100;
   uint64_t seed = 0;
   std::vector<int32_t> tokens = {};   // drawn from these; empty: all but the special ones the spec names
   std::optional<int32_t> begin = {};  // first token; default: the spec's
 };
 struct RepeatScore {
   HeadId id;
-  Estimate previous;   // A_{i,i-1}
-  Estimate duplicate;  // A_{i,i-L} in the repeats
-  Estimate induction;  // A_{i,i-L+1} in the repeats
-  double chance = 0;   // of the last two under uniform attention
+  Estimate previous;                        // A_{i,i-1}
+  Estimate duplicate;                       // A_{i,i-L} in the repeats
+  Estimate induction;                       // A_{i,i-L+1} in the repeats
+  Estimate duplicate_mass, induction_mass;  // the same over all rows
+  double chance = 0;                        // of duplicate and induction under uniform attention
 };
 inline constexpr int64_t kShortestRepeat = 3;
 std::vector<RepeatScore> repeat_scores(Reader& reader, const RepeatOptions& options);  // in the order of all_heads()

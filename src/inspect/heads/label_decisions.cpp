@@ -76,6 +76,12 @@ bool Decisions::usable(size_t word) const {
   return !tokens.empty() && tokens.front() >= kFirstDecided;
 }
 
+bool Decisions::apart(size_t word, size_t query) const {
+  const std::vector<int32_t>&tokens = texts.back().words[word], &own = texts.back().words[query];
+  return std::any_of(tokens.begin(), tokens.end(),
+                     [&](int32_t token) { return std::find(own.begin(), own.end(), token) == own.end(); });
+}
+
 void Decisions::add(Decision decision, std::initializer_list<std::pair<const char*, size_t>> guesses) {
   DecidedLabel& one = labels[decision.label];
   if (one.baselines.empty()) {
@@ -98,13 +104,13 @@ void Decisions::add_arcs(const LabelledText& text) {
     for (const auto& [query, other, direction] :
          {std::tuple(w, head, "dependent to head"), std::tuple(head, w, "head to dependent")}) {
       if (earlier_only_ && other > query) continue;
-      if (!usable(query) || texts.back().words[other].empty()) {
+      if (!usable(query) || !apart(other, query)) {
         ++lost;
         continue;
       }
       Decision d{.label = label(text.words[w].relation, direction), .query = query, .right = {other}};
       for (size_t c = 0; c < (earlier_only_ ? query : text.words.size()); ++c) {
-        if (c != query && !texts.back().words[c].empty()) d.candidates.push_back(c);
+        if (c != query && apart(c, query)) d.candidates.push_back(c);
       }
       add(std::move(d), {{kOffset, std::numeric_limits<size_t>::max()}});  // filled in by guess_offsets()
     }

@@ -38,7 +38,8 @@ class Decisions {
   void add_arcs(const LabelledText& text);
   void add_mentions(const LabelledText& text);
   void add_choices(const LabelledText& text);
-  bool usable(size_t word) const;  // has tokens, and they are not the first of the text
+  bool usable(size_t word) const;               // has tokens, and they are not the first of the text
+  bool apart(size_t word, size_t query) const;  // has a token that is not one of the query's
   bool visible(const LabelledText& text, const LabelledText::Choice& choice) const;
   void guess_offsets();
   void drop_small(int64_t fewest);

@@ -24,7 +24,12 @@ class RepeatProbe : public ReadingProbe {
       offsets_.push_back(r * length_ - 1);
     }
     for (const HeadId& id : all_heads(spec))
-      sums_.push_back({.id = id, .previous = Sums(texts), .duplicate = Sums(texts), .induction = Sums(texts)});
+      sums_.push_back({.id = id,
+                       .previous = Sums(texts),
+                       .duplicate = Sums(texts),
+                       .induction = Sums(texts),
+                       .duplicate_mass = Sums(texts),
+                       .induction_mass = Sums(texts)});
   }
 
   void begin(Context&, const PassTexts& pass) override { pass_ = &pass; }
@@ -54,13 +59,15 @@ class RepeatProbe : public ReadingProbe {
         auto& sums = first[static_cast<ptrdiff_t>(h)];
         const float* mass = at.data() + (r * heads + h) * offsets;
         sums.previous[text].add(static_cast<double>(mass[0]));
-        if (!again) continue;
         double copies = 0, after = 0;
         for (size_t o = 1; o < offsets; o += 2) {
-          if (rows[r].position - offsets_[o] < begin) break;  // no earlier copy
+          if (!again || rows[r].position - offsets_[o] < begin) break;  // no earlier copy
           copies += static_cast<double>(mass[o]);
           after += static_cast<double>(mass[o + 1]);
         }
+        sums.duplicate_mass[text].add(copies);
+        sums.induction_mass[text].add(after);
+        if (!again) continue;
         sums.duplicate[text].add(copies);
         sums.induction[text].add(after);
       }
@@ -73,8 +80,9 @@ class RepeatProbe : public ReadingProbe {
       const double chance = s.id.head == 0
                                 ? (s.chance.count > 0 ? s.chance.sum / static_cast<double>(s.chance.count) : 0)
                                 : found.back().chance;
-      found.push_back(
-          {s.id, estimate(s.previous, seed), estimate(s.duplicate, seed), estimate(s.induction, seed), chance});
+      const auto share = [&](const Sums& sums) { return estimate(sums, seed, Quantity::share); };
+      found.push_back({s.id, share(s.previous), share(s.duplicate), share(s.induction), share(s.duplicate_mass),
+                       share(s.induction_mass), chance});
     }
     return found;
   }
@@ -83,7 +91,7 @@ class RepeatProbe : public ReadingProbe {
   using Sums = std::vector<TextSum>;
   struct HeadSums {
     HeadId id;
-    Sums previous, duplicate, induction;
+    Sums previous, duplicate, induction, duplicate_mass, induction_mass;
     TextSum chance = {};
   };
 

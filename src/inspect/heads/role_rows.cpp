@@ -22,7 +22,8 @@ CopyMass copy_mass(const RoleRow& row, const Weight& weight) {
   CopyMass found;
   for (const int32_t p : row.copies) {
     if (row.sees(p)) found.copies += weight(p);
-    if (const double after = row.sees(p + 1) ? weight(p + 1) : 0; after >= kFaint) found.after += after;
+    if (p + 1 == row.position || !row.sees(p + 1)) continue;  // of a doubled token the next one is the row's own
+    if (const double after = weight(p + 1); after >= kFaint) found.after += after;
   }
   return found;
 }

@@ -15,7 +15,7 @@ void RoleSums::finish(std::span<HeadScore> heads, uint64_t seed) const {
       }
     }
     if (!any) return;
-    const std::vector<Estimate> made = estimates(rows, groups_, seed);
+    const std::vector<Estimate> made = estimates(rows, groups_, seed, quantity_of(static_cast<Measure>(measure)));
     for (size_t h = 0; h < heads_; ++h) (heads[h].*member)[measure] = made[h];
   };
   for (size_t m = 0; m < kMeasures; ++m) {

@@ -7,7 +7,7 @@ namespace qkv {
 
 class RoleSums {
  public:
-  // Further texts share a sum: so many groups are enough for the bootstrap, and memory stays bounded.
+  // Further texts share a sum: so many groups are enough for an interval, and memory stays bounded.
   static constexpr size_t kMostGroups = 256;
 
   RoleSums(size_t heads, size_t texts)

@@ -244,6 +244,9 @@ AlignmentScore score_alignment(Reader& reader, const PairTokenizers& tokenizers,
   }
   score.diagonal = estimate(of_half(diagonal_sums, true));
   score.model1 = estimate(of_half(model1_sums, true));
+  const std::vector<TextSum> own = of_half(probe.sums(best_head, best_choice), true);
+  score.below_diagonal = paired_ratios(own, of_half(diagonal_sums, true));
+  score.below_model1 = paired_ratios(own, of_half(model1_sums, true));
   return score;
 }
 

@@ -47,9 +47,10 @@ struct AlignmentChoice {
 
 struct AlignmentScore {
   AlignmentChoice choice;
-  Estimate chosen, judged;     // AER; n counts links, found and gold
-  Estimate diagonal, model1;   // on the sentences the choice is judged on
-  std::vector<Estimate> best;  // per head of cross-attention, its best choice, on those it is chosen on
+  Estimate chosen, judged;                // AER; n counts links, found and gold
+  Estimate diagonal, model1;              // on the sentences the choice is judged on
+  Estimate below_diagonal, below_model1;  // what they have more errors than the head, paired
+  std::vector<Estimate> best;             // per head of cross-attention, its best choice, on those it is chosen on
   int64_t sentences = 0, links = 0;
 };
 

@@ -11,6 +11,14 @@ OrderedJson json_of(const Estimate& e) {
   return made;
 }
 
+OrderedJson json_of(const std::optional<LabelCause>& cause) {
+  if (!cause) return nullptr;
+  return {{"pairs_differ_in", cause->change},      {"pairs", cause->made},
+          {"usable_pairs", cause->usable},         {"restored", json_of(cause->restored)},
+          {"other_heads", json_of(cause->others)}, {"above_other_heads", json_of(cause->above)},
+          {"least", LabelCause::kLeastRestored},   {"holds", cause->holds()}};
+}
+
 OrderedJson json_of(const LazyHead& lazy) {
   OrderedJson made{{"rests", lazy.rests}, {"writes_little", lazy.writes_little}};
   made["not_missed"] = lazy.not_missed ? OrderedJson(*lazy.not_missed) : OrderedJson(nullptr);
@@ -25,8 +33,13 @@ OrderedJson json_of(const LazyHead& lazy) {
 nlohmann::ordered_json roles_json(const HeadScore& head) {
   OrderedJson roles = OrderedJson::array();
   for (const Role& role : roles_of(head)) {
-    OrderedJson r{{"name", role.rule->name}, {"score", role.score.mean}, {"low", role.score.low},
-                  {"high", role.score.high}, {"n", role.score.n},        {"coverage", json_of(role.coverage)},
+    OrderedJson r{{"name", role.rule->name},
+                  {"score", role.score.mean},
+                  {"low", role.score.low},
+                  {"high", role.score.high},
+                  {"n", role.score.n},
+                  {"texts", role.score.texts},
+                  {"coverage", json_of(role.coverage)},
                   {"chance", role.chance}};
     if (role.value_weighted.n > 0) r["value_weighted"] = json_of(role.value_weighted);
     if (role.rule->score == Measure::induction || role.rule->score == Measure::repeat_induction)
@@ -45,6 +58,9 @@ nlohmann::ordered_json label_roles_json(const LabelScores& labels, size_t head) 
                      {"low", label.judged.low},
                      {"high", label.judged.high},
                      {"n", label.judged.n},
+                     {"texts", label.judged.texts},
+                     {"mass", json_of(label.judged_mass)},
+                     {"cause", json_of(label.cause)},
                      {"coverage", json_of(label.judged_coverage)},
                      {"chance", label.best_baseline().score.mean},
                      {"baseline", label.best_baseline().name}});
@@ -65,6 +81,7 @@ nlohmann::ordered_json to_json(const HeadsReport& report) {
     made["tokens_per_second"] = {
         {"plain", report.plain}, {"kernel_statistics", report.fast}, {"everything", report.all}};
   }
+  made["comparisons"] = std::ssize(scores.heads) * std::ssize(role_rules());
   made["rules"] = OrderedJson::array();
   for (const RoleRule& rule : role_rules()) {
     made["rules"].push_back({{"role", rule.name},
@@ -99,7 +116,10 @@ nlohmann::ordered_json to_json(const HeadsReport& report) {
   OrderedJson labels{{"words", report.labels->words},
                      {"questions", report.labels->decisions},
                      {"lost", report.labels->lost},
-                     {"earlier_only", report.labels->earlier_only}};
+                     {"earlier_only", report.labels->earlier_only},
+                     {"comparisons", report.labels->comparisons},
+                     {"least_mass", LabelScore::kLeastMass},
+                     {"margin", LabelScore::kMargin}};
   for (const LabelScore& label : report.labels->labels) {
     OrderedJson one{{"label", label.name}, {"direction", label.direction}};
     for (const auto& baseline : label.baselines) one["baselines"][baseline.name] = json_of(baseline.score);
@@ -107,13 +127,29 @@ nlohmann::ordered_json to_json(const HeadsReport& report) {
       if (label.accuracy[h].n == 0) continue;
       one["heads"].push_back({{"name", name_of(*report.spec, ids[h])},
                               {"accuracy", json_of(label.accuracy[h])},
-                              {"coverage", json_of(label.coverage[h])}});
+                              {"coverage", json_of(label.coverage[h])},
+                              {"mass", json_of(label.mass[h])},
+                              {"on_itself", json_of(label.own[h])}});
     }
     one["head"] = {{"name", name_of(*report.spec, ids[label.head])},
                    {"where_chosen", json_of(label.chosen)},
                    {"accuracy", json_of(label.judged)},
                    {"coverage", json_of(label.judged_coverage)},
+                   {"above_baseline", json_of(label.above)},
+                   {"mass", json_of(label.judged_mass)},
+                   {"on_itself", json_of(label.judged_own)},
+                   {"right", label.right()},
+                   {"attends", label.attends()},
+                   {"cause", json_of(label.cause)},
                    {"found", label.found()}};
+    if (label.cause) {
+      one["head"]["cause"]["most"] = {{"name", name_of(*report.spec, ids[label.cause->most_head])},
+                                      {"restored", json_of(label.cause->most)}};
+    }
+    if (!label.cause) {
+      one["head"]["no_cause"] = label.no_cause;
+      one["head"]["by_attention_alone"] = label.found();
+    }
     labels["scores"].push_back(std::move(one));
   }
   made["labels"] = std::move(labels);

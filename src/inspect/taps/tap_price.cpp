@@ -113,7 +113,7 @@ std::vector<TapPrice> tap_prices(const Model& model, const Engine& engine, const
       return median(variant.seconds) / median(plain);
     };
     const auto n = std::ssize(plain);
-    const Interval interval = bootstrap_interval(n, [&](std::span<const int64_t> picked) {
+    const Interval interval = percentile_interval(n, [&](std::span<const int64_t> picked) {
       return ratio([&](size_t i) { return static_cast<size_t>(picked[i]); });
     });
     prices.push_back({.what = variant.what,

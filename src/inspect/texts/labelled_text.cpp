@@ -168,6 +168,7 @@ LabelledText labelled(const AnnotatedText& annotated) {
   std::vector<size_t> first_word;
   for (const StorySentence& sentence : annotated.sentences) {
     first_word.push_back(made.words.size());
+    made.sentences.push_back(made.words.size());
     const auto first = static_cast<int>(made.words.size());
     for (const StoryWord& word : sentence.words) {
       made.words.push_back({.begin = word.begin,

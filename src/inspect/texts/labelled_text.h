@@ -31,6 +31,7 @@ struct LabelledText {
   std::vector<Word> words;
   std::vector<Mention> mentions = {};
   std::vector<Choice> choices = {};
+  std::vector<size_t> sentences = {};  // first word of each; empty: one sentence, or not known
 };
 
 // One text per sentence. An Error names the line where words and text do not match.

@@ -162,7 +162,7 @@ Estimate Snapshot::Importance::estimate() const {
   if (examples == 0) return {};
   const auto n = static_cast<double>(examples);
   const double mean = sum / n, variance = std::max(0.0, squares / n - mean * mean);
-  const double half = examples > 1 ? 1.96 * std::sqrt(variance / (n - 1)) : 0;
+  const double half = examples > 1 ? student_t(examples - 1) * std::sqrt(variance / (n - 1)) : 0;
   return {.mean = mean, .low = mean - half, .high = mean + half, .n = examples, .texts = examples};
 }
 
@@ -237,7 +237,8 @@ Snapshot WatchFolder::read(int64_t step) const {
     for (size_t r = 0; r < kWatchedRoles; ++r) {
       const auto texts = static_cast<size_t>(is_synthetic(r) ? plan_.synthetic : plan_.texts);
       for (size_t t = 0; t < static_cast<size_t>(most); ++t, ++at) {
-        if (t < texts) s.roles[h][r].push_back({sums[at], count_in(file, counts[at])});
+        const int64_t count = count_in(file, counts[at]);  // what pads is checked too
+        if (t < texts) s.roles[h][r].push_back({sums[at], count});
       }
     }
   }

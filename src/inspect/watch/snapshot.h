@@ -40,7 +40,7 @@ struct Snapshot {
   struct Importance {
     double sum = 0, squares = 0;
     int64_t examples = 0;
-    Estimate estimate() const;  // normal 95 % interval
+    Estimate estimate() const;  // 95 % interval by Student's t
   };
   struct TextLosses {                          // sums over the targets of one natural text
     double loss = 0, unigram = 0, bigram = 0;  // KL from the frequencies; bigram: where the previous token is known

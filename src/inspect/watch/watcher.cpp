@@ -117,7 +117,7 @@ int64_t rows_of(std::span<const TokenText> texts) {
 }  // namespace
 
 int64_t watched_rows(int64_t batch_tokens) {
-  return std::clamp<int64_t>(batch_tokens / 6, 256, 2048);
+  return std::clamp<int64_t>(batch_tokens / 6, 32 * Estimate::kFewestTexts, 2048);
 }
 int64_t watched_length(int64_t batch_tokens) {
   return watched_rows(batch_tokens) / Estimate::kFewestTexts;
@@ -126,7 +126,7 @@ int64_t watched_length(int64_t batch_tokens) {
 Watcher::Watcher(const Model& model, const Engine& engine, WatchData data, const WatchOptions& options)
     : model_(model), engine_(engine), data_(std::move(data)), reader_(model, engine, {.precision = options.precision}) {
   const ModelSpec& spec = model.spec();
-  const int64_t half = std::min<int64_t>(32, (options.length - 1) / 2);
+  const int64_t half = std::min<int64_t>(16, (options.length - 1) / 2);
   synthetic_ = repeated_texts(spec, data_.counts, half, Estimate::kFewestTexts, options.seed);
   for (const HeadId& head : all_heads(spec)) plan_.heads.push_back(name_of(spec, head));
   const auto watch = [&](const std::string& label, const Param& weight) {

@@ -17,7 +17,7 @@
 namespace qkv::server {
 namespace {
 
-constexpr int64_t kRoleTokens = 6000, kRoleLength = 128, kLabelTokens = 6000;
+constexpr int64_t kRoleTokens = 6000, kRoleLength = 128, kLabelTokens = 20000;
 constexpr int64_t kRowsBetween = 256;  // of a pass in the background: a request waits for one of them
 
 // What a model knows, if the recipe it was trained with lies beside it or above it: stories of these languages and kinds.

@@ -22,6 +22,7 @@ namespace head_roles_test {
 
 using test::HeadsByHand;
 using test::some_ids;
+using TextIds = std::vector<int32_t>;
 
 std::vector<TokenText> some_texts(const Model& model, int32_t below = 12) {
   std::vector<TokenText> texts;
@@ -99,7 +100,7 @@ Plain plain_scores(const AttentionSpec& spec, const Patterns::One& a, int64_t h,
       if (queries[static_cast<size_t>(j)] != queries[static_cast<size_t>(i)]) continue;
       any = true;
       copies += a.at(i, h, j);
-      if (a.at(i, h, j + 1) >= 0.01) after += a.at(i, h, j + 1);
+      if (j + 1 < i && a.at(i, h, j + 1) >= 0.01) after += a.at(i, h, j + 1);  // not the row's own token
     }
     if (any) p.duplicate.add(copies);
     if (any) p.induction.add(after);
@@ -281,7 +282,7 @@ TEST(Roles, set_by_hand_are_found) {
   const HeadsByHand hand;
   Reader reader(*hand.model, engine, {});
   std::vector<TokenText> texts;
-  for (uint32_t t = 0; t < 8; ++t) {
+  for (uint32_t t = 0; t < 24; ++t) {
     // Distinct tokens, repeated: every row of the second half has one earlier copy.
     std::vector<int32_t> ids;
     for (int32_t i = 1; i < HeadsByHand::kTokens; ++i)
@@ -314,6 +315,16 @@ TEST(Roles, set_by_hand_are_found) {
   }
   // Half of the rows have no earlier copy: the role covers half of the head's attention.
   EXPECT_LT(induction[Measure::induction_mass].mean, 0.7);
+  // On random tokens its coverage is that on random tokens: a first token, then L tokens twice, without two rows.
+  const Estimate& random = induction[Measure::repeat_induction_mass];
+  const auto in_each = static_cast<double>(random.n) / 100, length = (in_each + 1) / 2;
+  EXPECT_NEAR(random.mean, length / in_each, 0.01);
+  EXPECT_EQ(random.texts, 100);
+  EXPECT_EQ(random.n, 100 * (2 * static_cast<int64_t>(length) - 1));
+  for (const Role& role : roles_of(induction)) {
+    const bool on_random = std::string_view(role.rule->name) == "induction on random tokens";
+    EXPECT_EQ(role.coverage.n, on_random ? random.n : induction[Measure::induction_mass].n) << role.rule->name;
+  }
   // They attend to the first key and write nothing, but only an ablation tells whether they are lazy.
   std::vector<Estimate> cut(4, Estimate{.mean = 0.5, .low = 0.4, .high = 0.6, .n = 9, .texts = 9});
   cut[1] = {.mean = 0, .low = -0.01, .high = 0.01, .n = 9, .texts = 9};
@@ -322,6 +333,25 @@ TEST(Roles, set_by_hand_are_found) {
   EXPECT_TRUE(lazy_heads(scores, cut)[1].lazy());
   EXPECT_FALSE(lazy_heads(scores, cut)[3].lazy());
   EXPECT_FALSE(lazy_heads(scores, cut)[2].rests);
+}
+
+// A head that stays on its own token has no induction, though in "a a" the token after the first a is the second one.
+TEST(Roles, of_induction_do_not_count_a_token_that_looks_at_itself) {
+  const Engine engine(kernels::best_table(), {.threads = 2});
+  const HeadsByHand hand(HeadsByHand::Kind::glances);
+  Reader reader(*hand.model, engine, {});
+  std::vector<TokenText> texts;
+  for (uint32_t t = 0; t < 24; ++t) {
+    TextIds ids{0};  // every token twice
+    for (int32_t i = 0; i < 20; ++i) ids.push_back(1 + (i / 2 + static_cast<int32_t>(t)) % 23);
+    texts.push_back({.ids = ids});
+  }
+  const RoleScores scores = head_roles(reader, nullptr, texts, {});
+  const HeadScore& head = scores.heads[2];
+  EXPECT_GT(head[Measure::current].mean, 0.6);
+  EXPECT_LT(head[Measure::induction].mean, 0.01);
+  EXPECT_GT(head[Measure::induction].n, 0);
+  EXPECT_LT(head.value_weighted[static_cast<size_t>(Measure::induction)].mean, 0.01);
 }
 
 // Only one head writes, so its contribution to a logit can be read off the model's logits.
@@ -372,6 +402,50 @@ TEST(Roles, of_many_estimates_at_once_are_those_of_each) {
     EXPECT_EQ(made[i].texts, one.texts);
     EXPECT_LT(one.low, one.high);
   }
+}
+
+TEST(Estimates, of_shares_and_outcomes_stay_between_0_and_1) {
+  // All right but one text; and one long text that is all wrong: bootstrap-t goes beyond both ends.
+  std::vector<TextSum> one_wrong(24, TextSum{2, 2}), outcomes, all_right;
+  one_wrong[0] = {0, 2};
+  std::vector<TextSum> long_wrong = one_wrong;
+  long_wrong[0] = {0, 20};
+  for (int i = 0; i < 24; ++i) {
+    outcomes.push_back({i < 7 ? 1.0 : 0.0, 1});
+    all_right.push_back({static_cast<double>(1 + i % 3), 1 + i % 3});
+  }
+  EXPECT_GT(estimate(one_wrong).high, 1);
+  EXPECT_EQ(estimate(one_wrong, 0, Quantity::share).high, 1);
+  EXPECT_EQ(estimate(one_wrong, 0, Quantity::share).low, estimate(one_wrong).low);
+  EXPECT_LT(estimate(long_wrong).low, 0);
+  EXPECT_EQ(estimate(long_wrong, 0, Quantity::outcome).low, 0);
+  // One outcome a text: exact. All the same: not an interval of no width.
+  const Estimate some = estimate(outcomes, 0, Quantity::outcome), same = estimate(all_right, 0, Quantity::outcome);
+  EXPECT_NEAR(some.low, exact_interval(7, 24).low, 1e-12);
+  EXPECT_NEAR(some.high, exact_interval(7, 24).high, 1e-12);
+  EXPECT_EQ(same.mean, 1);
+  EXPECT_NEAR(same.low, std::pow(0.025, 1.0 / 24), 1e-9);
+  EXPECT_EQ(estimate(all_right).low, 1);
+  // Fewer texts than an interval needs.
+  EXPECT_TRUE(estimate(std::span(outcomes).first(20)).has_interval());
+  EXPECT_FALSE(estimate(std::span(outcomes).first(19)).has_interval());
+}
+
+// Two measurements of the same texts that move together: their difference is known better than each of them.
+TEST(Estimates, of_paired_differences_leave_out_what_both_share) {
+  std::vector<TextSum> a, b, other_counts;
+  for (const int32_t v : some_ids(30, 4, 100)) {
+    a.push_back({static_cast<double>(v), 1});
+    b.push_back({static_cast<double>(v) + 2 + 0.1 * (v % 3), 1});
+    other_counts.push_back({2 * (static_cast<double>(v) + 2 + 0.1 * (v % 3)), 2});
+  }
+  const Estimate difference = paired_difference(a, b), alone = estimate(b), ratios = paired_ratios(a, other_counts);
+  EXPECT_NEAR(difference.mean, 2.1, 0.1);
+  EXPECT_LT(difference.high - difference.low, 0.1);
+  EXPECT_GT(alone.high - alone.low, 5);
+  EXPECT_NEAR(ratios.mean, difference.mean, 1e-9);
+  EXPECT_NEAR(ratios.low, difference.low, 0.02);
+  EXPECT_NEAR(ratios.high, difference.high, 0.02);
 }
 
 TEST(TokenKinds, know_marks_in_both_writings) {

@@ -104,7 +104,7 @@ class ChosenHead : public testing::Test {
   // Gold pairs that are what X1H2 looks at when it predicts a word, where it gives one word at least
   // this share of its weight.
   void fill(double least) {
-    for (int p = 0; p < 12; ++p) {
+    for (int p = 0; p < 48; ++p) {
       std::vector<int> source, target;
       for (int i = 0; i < 4 + p % 3; ++i) source.push_back(3 + (7 * p + 5 * i) % 50);
       for (int i = 0; i < 3 + p % 4; ++i) target.push_back(3 + (11 * p + 3 * i) % 50);
@@ -144,7 +144,7 @@ TEST_F(ChosenHead, is_the_one_that_aligns) {
   EXPECT_EQ(found.choice.least, 0);
   EXPECT_EQ(found.chosen.mean, 0);
   EXPECT_EQ(found.judged.mean, 0);
-  EXPECT_EQ(found.sentences, 12);
+  EXPECT_EQ(found.sentences, 48);
   int64_t links = 0;
   for (const GoldPair& pair : pairs_) links += std::ssize(pair.links);
   EXPECT_EQ(found.links, links);

@@ -43,9 +43,9 @@ std::vector<double> over(const std::vector<int64_t>& steps, const std::function<
 
 // The rule of qkv heads: a mean above the threshold is not enough.
 TEST(WatchedRoles, need_the_whole_interval) {
-  const Estimate near{.mean = 0.42, .low = 0.397, .high = 0.45, .n = 400, .texts = 12},
-      enough{.mean = 0.42, .low = 0.4, .high = 0.45, .n = 400, .texts = 12},
-      few{.mean = 0.6, .low = 0.5, .high = 0.7, .n = 400, .texts = 4};
+  const Estimate near{.mean = 0.42, .low = 0.397, .high = 0.45, .n = 400, .texts = 20},
+      enough{.mean = 0.42, .low = 0.4, .high = 0.45, .n = 400, .texts = 20},
+      few{.mean = 0.6, .low = 0.5, .high = 0.7, .n = 400, .texts = 19};
   EXPECT_FALSE(has_role(WatchedRole::previous, near));
   EXPECT_TRUE(has_role(WatchedRole::previous, enough));
   EXPECT_TRUE(has_role(WatchedRole::first, near));  // from 0.3 on

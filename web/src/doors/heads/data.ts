@@ -2,7 +2,9 @@
 import type { Role, Token } from "../../core/report";
 
 export interface Measured { mean: number; n: number; texts: number; interval95?: [number, number]; chance?: number }
-export interface FoundRole extends Omit<Role, "coverage"> { coverage: Measured; chance?: number }
+// Of relations: the share of the word's attention that goes there, and what patching the head brings back from there.
+export interface Cause { restored: Measured; other_heads: Measured; usable_pairs: number }
+export interface FoundRole extends Omit<Role, "coverage"> { coverage: Measured; chance?: number; texts?: number; mass?: Measured; cause?: Cause | null }
 export interface FoundHead { name: string; stack: string; layer: number; head: number; roles: FoundRole[]; measures: Record<string, Measured> }
 export interface Found { state: "measuring" | "ready" | "failed"; done?: number; of?: number; error?: string; heads?: FoundHead[]; texts?: number; tokens?: number; data?: string; labels?: "measuring" | "ready" }
 
