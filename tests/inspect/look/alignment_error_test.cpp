@@ -184,7 +184,7 @@ TEST_F(ChosenHead, is_not_judged_where_it_was_chosen) {
   for (const Estimate& head : none.best) best = std::min(best, head.mean);
   EXPECT_EQ(best, none.chosen.mean);
   pairs_.resize(9);
-  expect_error([&] { score(); }, {"9 gold sentence pairs", "10"});
+  expect_error([&] { score(); }, {"9 gold sentence pairs", "40"});
 }
 
 // Two words are linked if they look at one another more than at others, and enough.
