@@ -21,7 +21,7 @@ const Ids kText{1, 5, 9, 4, 5, 9};
 
 api::Data some_texts() {
   std::vector<api::Text> texts;
-  for (int32_t n = 0; n < 6; ++n) texts.push_back(Ids{1, 5 + n, 9, 4, 5 + n, 9, 7});
+  for (int32_t n = 0; n < 24; ++n) texts.push_back(Ids{1, 5 + n, 9, 4, 5 + n, 9, 7});
   return api::Data(std::move(texts));
 }
 

@@ -110,7 +110,7 @@ class Surface(unittest.TestCase):
         self.assertLess(np.abs(np.linalg.norm(vectors, axis=1) - 1).max(), 1e-5)
 
     def test_tables(self):
-        roles = self.model.roles(tokens=3000)
+        roles = self.model.roles(tokens=6000)
         self.assertEqual([row["head"] for row in roles], self.model.heads())
         lens = self.model.lens(tokens=2000)
         self.assertEqual(len(lens), 3)
