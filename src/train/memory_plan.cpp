@@ -180,18 +180,26 @@ Trainer::Peaks Trainer::dry_run(const Engine& engine, const Recipe& recipe, Mode
 
 std::vector<Trainer::Alternative> Trainer::alternatives(const Engine& engine, const Recipe& recipe, Model& model,
                                                         const TrainData& data, Comm& comm) {
+  // Other divisions are cut from a micro-batch of this one: from one that takes seconds and gigabytes to read, none is.
+  constexpr int64_t kMaxTokensToCut = 1 << 24;
+  if (recipe.batch_tokens / recipe.micro_batches > kMaxTokensToCut) return {};
   const int64_t now = plan(engine, recipe, model, data, comm).total();
   const auto planned = [&](const Recipe& changed, double share) {
     return plan(engine, changed, model, OtherwiseDivided(data, share), comm).total();
   };
-  // The division into micro-batches that needs least.
+  // The division into micro-batches that needs least. From many down to few: activations double where the sums become
+  // one less, so behind the first division that needs more none needs less, and large micro-batches are not even read.
   const auto best_division = [&](Recipe from) {
-    Alternative best{.total = INT64_MAX};
+    std::vector<int64_t> divisions;
     for (int64_t m = comm.size(); m <= recipe.batch_tokens && m <= kMaxMicroBatches; m *= 2) {
-      if (!divides(recipe, m)) continue;
-      from.micro_batches = m;
-      const int64_t total = planned(from, static_cast<double>(recipe.micro_batches) / static_cast<double>(m));
-      if (total < best.total) best = {.change = "micro_batches=" + std::to_string(m), .total = total};
+      if (divides(recipe, m)) divisions.push_back(m);
+    }
+    Alternative best{.total = INT64_MAX};
+    for (auto m = divisions.rbegin(); m != divisions.rend(); ++m) {
+      from.micro_batches = *m;
+      const int64_t total = planned(from, static_cast<double>(recipe.micro_batches) / static_cast<double>(*m));
+      if (total > best.total) break;
+      best = {.change = "micro_batches=" + std::to_string(*m), .total = total};
     }
     return best;
   };

@@ -64,7 +64,8 @@ class Trainer {
   static Memory plan(const Engine& engine, const Recipe& recipe, Model& model, const TrainData& data,
                      Comm& comm = self_comm());
   // Changes of the recipe that need less than its plan, and what they need: the best number of micro-batches, recompute,
-  // both. More micro-batches have smaller activations and more sums in the gradient tree.
+  // both. More micro-batches have smaller activations and more sums in the gradient tree. None for a recipe whose own
+  // micro-batches are too large to be read.
   struct Alternative {
     std::string change;  // as --set takes it
     int64_t total = 0;

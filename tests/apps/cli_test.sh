@@ -373,10 +373,10 @@ expect 0 '0.attn.z' taps "$golden/bert" '5 9 2' --ids --sites 0.attn.z
 expect 2 'the id 96 but' look "$golden/llama" '5 96' --ids
 expect 2 "is token ids, but there is 'x'" taps "$golden/llama" '5 x' --ids
 expect 2 'no tokenizer' look "$golden/llama" 'the cat'
-for i in 1 2 3 4 5 6 7 8; do echo "5 9 $i 7 3 9 5"; done >"$made/ids.txt"
-expect 0 '8 heads, 8 texts' heads "$golden/llama" --data "$made/ids.txt" --ids
+for i in $(seq 20); do echo "5 9 $i 7 3 9 5"; done >"$made/ids.txt"
+expect 0 '8 heads, 20 texts' heads "$golden/llama" --data "$made/ids.txt" --ids
 echo 5 99 >>"$made/ids.txt"
-expect 2 'ids.txt line 9: token 1 has the id 99' heads "$golden/llama" --data "$made/ids.txt" --ids
+expect 2 'ids.txt line 21: token 1 has the id 99' heads "$golden/llama" --data "$made/ids.txt" --ids
 expect 0 'wrote' taps "$golden/mixtral" '5 9 2' --ids --sites attn.z,1.mlp.post,attn.scores,mlp.out,final,logits --npz "$made/taps.npz"
 if command -v python3 >/dev/null; then
   python3 - "$made/taps.npz" <<'END' || failed=1
@@ -446,7 +446,7 @@ case $out in
   *) echo "cut --ids --prompt: $out"; failed=1 ;;
 esac
 expect 2 'id 999' cut "$golden/llama" --ids --data "$made/few.txt" --heads L0H1 --prompt '5 999'
-expect 2 'ids.txt line 9' lens "$golden/llama" --ids --data "$made/ids.txt"
+expect 2 'ids.txt line 21' lens "$golden/llama" --ids --data "$made/ids.txt"
 for command in lens heads 'cut --heads L0H1'; do
   # shellcheck disable=SC2086
   expect 2 '--ids without --data' $command "$golden/llama" --ids
@@ -454,7 +454,7 @@ done
 # Without --data: the stories of the world, the pairs of a model that translates.
 expect 0 '"data": "world:pairs"' lens "$made/translator" --tokens 400 --json
 expect 0 '"data": "world"' lens "$model" --tokens 400 --window 40 --json
-expect 0 '"data": "world:pairs"' heads "$made/translator" --tokens 600 --json
+expect 0 '"data": "world:pairs"' heads "$made/translator" --tokens 900 --json
 expect 2 '--labels conllu without --data' heads "$model" --labels conllu
 expect 2 'no head' patch "$model" --clean hello --corrupt hallo --answer a --wrong b --heads L9H9
 expect 2 '--clean' patch "$model" --corrupt hallo

@@ -244,7 +244,7 @@ cp "$tokenizers/llama2/tokenizer.json" "$made/llama"
 cp "$tokenizers/unigram/tokenizer.json" "$made/t5"
 printf 'the cat sat\n\nthe dog ran\n' >"$made/text"
 printf 'the cat\tdie Katze\n' >"$made/pairs"
-few='--data world --tokens 400 --window 32 --threads 1'
+few='--data world --tokens 800 --window 32 --threads 1'
 json 0 version
 json 0 info --preset gpt2
 json 0 info "$made/llama"

@@ -33,7 +33,7 @@ for made in experts t5; do expect 0 '' new --spec "$folder/$made.json" --seed 3 
 cp "$golden/tokenizers/qwen2/tokenizer.json" "$folder/experts"
 cp "$golden/tokenizers/unigram/tokenizer.json" "$folder/t5"
 small_model "$folder/run" --device cpu --set steps=6
-for i in 1 2 3 4 5 6 7 8; do echo "5 9 $i 7 3 9 5"; done >"$folder/ids.txt"
+for i in $(seq 20); do echo "5 9 $i 7 3 9 5"; done >"$folder/ids.txt"
 
 told() {  # told EXIT_CODE TEXT ARGUMENTS...: expect, with a line on standard input
   code=$1 text=$2

@@ -14,7 +14,7 @@ printf '{"model_type": "t5", "vocab_size": 124, "d_model": 16, "d_kv": 8, "d_ff"
 cp "$golden/tokenizers/llama2/tokenizer.json" "$made/decoder"
 cp "$golden/tokenizers/unigram/tokenizer.json" "$made/t5"
 printf 'the cat\tthe dog\n' >"$made/pairs"
-few='--data world --tokens 400 --window 32'
+few='--data world --tokens 800 --window 32'
 
 plant() {  # plant FOLDER TENSOR BYTES: the first number of a tensor becomes these bytes
   file=$1/model.safetensors
@@ -51,7 +51,7 @@ all_refuse() {  # all_refuse DECODER T5 WEIGHT_OF_DECODER WEIGHT_OF_T5
   done
   # shellcheck disable=SC2086
   {
-    refused "$3" heads "$1" --data world --tokens 2000 --window 32 --labels world
+    refused "$3" heads "$1" --data world --tokens 8000 --window 32 --labels world
     refused "$3" lens "$1" $few --train
     refused "$3" cut "$1" --by gradient --keep 60% $few
     refused "$3" taps "$1" --cost

@@ -38,6 +38,12 @@ const Json& Config::need(Keys keys, const char** key) const {
   return *found;
 }
 
+Config Config::with(Json json) const {
+  Config changed = *this;
+  changed.json_ = std::move(json);
+  return changed;
+}
+
 void Config::fail(const std::string& key, const std::string& problem, const std::string& hint) const {
   QKV_FAIL(what_, ": '", key, "' ", problem, Hint(hint));
 }

@@ -47,6 +47,8 @@ class Config {
     std::map<std::string, std::shared_ptr<Asked>, std::less<>> inside;
   };
   const Asked& asked() const { return *asked_; }
+  // The same file with other contents. What is asked of it counts as asked of this one.
+  Config with(Json json) const;
 
   [[noreturn]] void fail(const std::string& key, const std::string& problem, const std::string& hint) const;
 

@@ -82,7 +82,7 @@ Config with_defaults(const Config& config, const Family& family) {
   for (const auto& [key, value] : defaults.items()) {
     if (!json.contains(key)) json[key] = value;
   }
-  return Config(std::move(json), config.what());
+  return config.with(std::move(json));
 }
 
 }  // namespace
@@ -106,11 +106,16 @@ const Family& family_of(std::string_view model_type, std::string_view what) {
                 "qkv info --families lists all, docs/add-a-family.md shows how to add one"));
 }
 
-ModelSpec read_spec(const Config& config) {
+ModelSpec read_unvalidated_spec(const Config& config) {
   QKV_CHECK(config.json().is_object(), config.what(), ": a config is a JSON object", Hint("this is another file"));
   const Family& family = family_of(config.text({"model_type"}), config.what());
   ModelSpec spec = family.spec(with_defaults(config, family));
   spec.family = family.name;
+  return spec;
+}
+
+ModelSpec read_spec(const Config& config) {
+  ModelSpec spec = read_unvalidated_spec(config);
   apply_head_maps(config, spec);
   apply_expert_counts(config, spec);
   validate(spec, config.what());

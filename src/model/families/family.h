@@ -24,6 +24,8 @@ struct Family {
 std::span<const Family* const> all_families();
 const Family& family_of(std::string_view model_type, std::string_view what);  // an Error that names the nearest
 
+// With the family's defaults, all heads and experts.
+ModelSpec read_unvalidated_spec(const Config& config);
 // Reads and validates. Cut heads and experts are in qkv's own keys, see docs/add-a-family.md.
 ModelSpec read_spec(const Config& config);
 
