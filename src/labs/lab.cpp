@@ -83,7 +83,7 @@ const char* name_of(Verdict verdict) {
   return kNames[static_cast<size_t>(verdict)];
 }
 
-const Lab& lab_named(const std::string& name) {
+const Lab& lab_named(std::string_view name) {
   std::string list;
   std::vector<std::string_view> known;
   for (const Lab* lab : all_labs()) {

@@ -157,7 +157,7 @@ struct Lab {
 };
 
 std::span<const Lab* const> all_labs();
-const Lab& lab_named(const std::string& name);  // an Error that lists the labs if there is none
+const Lab& lab_named(std::string_view name);  // an Error that lists the labs if there is none
 
 // Runs `seeds` seeds from context.first_seed on. If stopped, the result has those that finished.
 LabResult run_lab(const Lab& lab, const LabContext& context, int64_t seeds);

@@ -107,13 +107,13 @@ void expect_of_the_lab(const Lab& lab, const OrderedJson& report) {
 
 TEST(LabRecords, are_of_the_labs_as_they_are) {
   for (const auto& [name, text] : recorded_labs()) {
-    expect_of_the_lab(lab_named(std::string(name)), OrderedJson::parse(text));
+    expect_of_the_lab(lab_named(name), OrderedJson::parse(text));
   }
 }
 
 TEST(LabRecords, of_a_second_run_have_other_seeds) {
   for (const auto& [name, text] : recorded_again()) {
-    const Lab& lab = lab_named(std::string(name));
+    const Lab& lab = lab_named(name);
     const OrderedJson first = recorded_report(lab), again = OrderedJson::parse(text);
     expect_of_the_lab(lab, again);
     ASSERT_TRUE(first.is_object()) << name << " was run again but not recorded";

@@ -292,7 +292,7 @@ TEST(ServerTexts, ForcedCallsAreHeldToTheirSchema) {
       EXPECT_EQ(event["item"]["arguments"], "");
     }
   }
-  EXPECT_EQ(delta, item["arguments"]);
+  EXPECT_EQ(delta, item["arguments"].get<std::string>());
 }
 
 TEST(ServerTexts, UsageSaysWhatWasInTheCache) {

@@ -20,8 +20,9 @@ using test::SharedServers;
 constexpr const char* kStory = "one two three one two";
 
 const RunningServer& page_server() {
-  static const RunningServer& server = SharedServers::start(RunningServer::usual({"plain", "translator", "reader"}));
-  return server;
+  static const RunningServer* const server =
+      SharedServers::start(RunningServer::usual({"plain", "translator", "reader"}));
+  return *server;
 }
 
 HttpAnswer page_post(const std::string& path, const Json& body) {

@@ -283,8 +283,8 @@ class RunningServer {
 // Servers that several tests ask. They end before the program does: what they do in the background reads static tables.
 class SharedServers : public testing::Environment {
  public:
-  static const RunningServer& start(const ServerOptions& options) {
-    return *all().emplace_back(std::make_unique<RunningServer>(options));
+  static const RunningServer* start(const ServerOptions& options) {
+    return all().emplace_back(std::make_unique<RunningServer>(options)).get();
   }
   void TearDown() override { all().clear(); }
 

@@ -83,13 +83,13 @@ std::span<const Kernels* const> tables() {
 }
 
 const Kernels& table() {
-  static const Kernels& chosen = []() -> const Kernels& {
+  static const Kernels* const chosen = [] {
     const char* wanted = std::getenv("QKV_ISA");
     const Choice choice = choose_isa(wanted != nullptr ? wanted : "");
     if (*choice.note != '\0') log_line(Log::warn, choice.note);
-    return table_of(choice.isa);
+    return &table_of(choice.isa);
   }();
-  return chosen;
+  return *chosen;
 }
 
 }  // namespace qkv::kernels::cpu

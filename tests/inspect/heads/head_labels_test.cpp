@@ -88,7 +88,7 @@ std::vector<LabelledText> texts_with_copies() {
   return texts;
 }
 
-const LabelScore& label_named(const LabelScores& scores, const std::string& name) {
+const LabelScore& label_named(const LabelScores& scores, std::string_view name) {
   return *std::find_if(scores.labels.begin(), scores.labels.end(), [&](const auto& one) { return one.name == name; });
 }
 
