@@ -329,7 +329,7 @@ TEST(ServerTexts, ResponsesSayTheSameInOtherWords) {
     if (events[i]["type"] == "response.output_text.delta") text += events[i]["delta"].get<std::string>();
   }
   EXPECT_EQ(events.front()["type"], "response.created");
-  EXPECT_EQ(text, whole["output"][0]["content"][0]["text"]);
+  EXPECT_EQ(text, whole["output"][0]["content"][0]["text"].get<std::string>());
   const std::string last = events.back()["type"];
   EXPECT_TRUE(last == "response.completed" || last == "response.incomplete");
   EXPECT_EQ(events.back()["response"]["output"][0]["content"], whole["output"][0]["content"]);
