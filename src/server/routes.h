@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/budget.h"
+#include "infer/grammar/budget.h"
 #include "server/answers/generation.h"
 #include "server/requests/chat_request.h"
 

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/budget.h"
 #include "base/error.h"
+#include "infer/grammar/budget.h"
 
 namespace qkv::grammar {
 

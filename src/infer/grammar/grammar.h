@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "base/budget.h"
 #include "base/function_ref.h"
+#include "infer/grammar/budget.h"
 #include "infer/grammar/dfa.h"
 
 namespace qkv::grammar {

@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-#include "base/budget.h"
+#include "infer/grammar/budget.h"
 #include "infer/grammar/grammar.h"
 #include "text/chat/ordered_json.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/budget.h"
+#include "infer/grammar/budget.h"
 #include "infer/grammar/code_set.h"
 
 namespace qkv::grammar {

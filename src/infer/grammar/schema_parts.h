@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/budget.h"
+#include "infer/grammar/budget.h"
 #include "text/chat/ordered_json.h"
 
 namespace qkv::grammar {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/budget.h"
+#include "infer/grammar/budget.h"
 #include "infer/grammar/token_mask.h"
 #include "infer/text_choices.h"
 #include "server/answers/tool_calls.h"

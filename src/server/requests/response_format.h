@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "base/budget.h"
+#include "infer/grammar/budget.h"
 #include "infer/grammar/token_mask.h"
 #include "server/models/served_model.h"
 #include "server/requests/fields.h"

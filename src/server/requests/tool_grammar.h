@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "base/budget.h"
+#include "infer/grammar/budget.h"
 #include "infer/grammar/grammar.h"
 #include "server/answers/tool_calls.h"
 

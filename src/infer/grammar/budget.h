@@ -1,8 +1,7 @@
-// Steps of work that one request or one file may take, and a check whether the work is still wanted.
+// The steps that the compilation of a schema may take, and a check whether its result is still wanted.
 //
-// Algorithms whose work may be many times the size of their input call spend() as they go, so that none of them runs
-// without end: beyond the limit it throws OutOfBudget. A step is some ten nanoseconds of work: one state, one edge, one
-// comparison.
+// Its algorithms may do many times the work of reading their input. They call spend() as they go: beyond the limit it
+// throws OutOfBudget. A step is some ten nanoseconds of work: one state, one edge, one comparison.
 #pragma once
 
 #include <cstddef>
@@ -25,16 +24,16 @@ class Budget {
 
   void spend(size_t steps) {
     used_ += steps;
-    if (used_ >= next_look_) look();
+    if (used_ >= next_check_) check_limit();
   }
   size_t used() const { return used_; }
 
  private:
   static constexpr size_t kCheckInterval = 100'000;  // about a millisecond
-  void look();
+  void check_limit();
 
   size_t max_steps_;
-  size_t used_ = 0, next_look_;
+  size_t used_ = 0, next_check_;
   Check check_;
 };
 
