@@ -93,6 +93,13 @@ cp -r "$made/whole" "$made/other"
 plant "$made/other" model.layers.0.block_sparse_moe.experts.0.w2.weight '\000\000\300\177'
 expect 2 "the weight 'layers.0.mlp.experts.down'" quantize "$made/other" --to q8 --out "$made/none.q8" --threads 1
 
+# So is one that stays as it is.
+rm -rf "$made/other"
+cp -r "$made/whole" "$made/other"
+plant "$made/other" model.norm.weight '\000\000\300\177'
+expect 2 "the weight 'norm" quantize "$made/other" --to q8 --out "$made/none.q8" --threads 1
+[ ! -e "$made/none.q8" ] || bad 'a refused quantization left a folder'
+
 # A row of the embedding that the text does not use is nobody's business where the head is another matrix.
 rm -rf "$made/other"
 cp -r "$made/whole" "$made/other"

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "core/host_values.h"
 #include "core/panels.h"
 #include "model/quantized/quantized_names.h"
 #include "model/quantized/quantized_search.h"
@@ -77,6 +78,10 @@ OutgoingTensor as_it_is(const Param& weight) {
   for (const int64_t size : weight.shape().dims()) tensor.shape.push_back(size);
   tensor.give = [&weight](ByteSink sink) {
     const Tensor master = weight.master();
+    const std::vector<float> values = host_floats(master);
+    const auto bad = std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
+    QKV_CHECK(bad == values.end(), "the weight '", weight.name(), "' holds ", *bad, " as number ", bad - values.begin(),
+              Hint("the model is broken: make it again, or download it again"));
     std::vector<std::byte> host(static_cast<size_t>(weight.format().bytes_for(weight.shape())));
     master.device().download(host.data(), master.data(), static_cast<int64_t>(host.size()));
     sink(host);
